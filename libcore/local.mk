@@ -1,0 +1,64 @@
+# libfornax: the tensor runtime that programs link.
+fornaxinclude_HEADERS += \
+	libcore/include/fornax/autodiff.h \
+	libcore/include/fornax/device.h \
+	libcore/include/fornax/fornax.h \
+	libcore/include/fornax/ops.h \
+	libcore/include/fornax/tensor.h
+pkgconfig_DATA += libcore/fornax.pc
+
+# The objects, also for tests of what the library does not export.
+noinst_LTLIBRARIES += libcore/libcore.la
+libcore_libcore_la_SOURCES = \
+	libcore/autodiff/tape.c \
+	libcore/dispatch/device.c \
+	libcore/dispatch/execute.c \
+	libcore/dispatch/flush.c \
+	libcore/dispatch/hardware.c \
+	libcore/dispatch/hardware.h \
+	libcore/dispatch/ladder.c \
+	libcore/graph/backend.h \
+	libcore/graph/build.c \
+	libcore/graph/builder.h \
+	libcore/graph/demand.c \
+	libcore/graph/fragment.c \
+	libcore/graph/fragment.h \
+	libcore/graph/ir.c \
+	libcore/graph/ir.h \
+	libcore/graph/ir_view.c \
+	libcore/graph/layout.c \
+	libcore/graph/pack.c \
+	libcore/graph/pack.h \
+	libcore/graph/plan.c \
+	libcore/graph/plan.h \
+	libcore/graph/recorder.c \
+	libcore/graph/recorder.h \
+	libcore/graph/units.c \
+	libcore/memory/pool.c \
+	libcore/memory/pool.h \
+	libcore/memory/storage.h \
+	libcore/ops/op.h \
+	libcore/ops/record.h \
+	libcore/tensor/device.h \
+	libcore/tensor/dtype.h \
+	libcore/tensor/fail.c \
+	libcore/tensor/handle.c \
+	libcore/tensor/io.c \
+	libcore/tensor/recorder.h \
+	libcore/tensor/saves.h \
+	libcore/tensor/slab.c \
+	libcore/tensor/tensor.h \
+	libcore/tensor/thread.h \
+	libcore/tensor/variable.c \
+	libcore/tensor/variable.h
+libcore_libcore_la_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libcore $(JANSSON_CFLAGS) \
+	-DFORNAX_VERSION='"$(PACKAGE_VERSION)"' -DFORNAX_BUILD_SANITIZERS=$(FNX_BUILD_BITS)u
+libcore_libcore_la_LIBADD = $(JANSSON_LIBS) -lm
+
+lib_LTLIBRARIES += libcore/libfornax.la
+libcore_libfornax_la_SOURCES =
+libcore_libfornax_la_LIBADD = libcore/libcore.la
+libcore_libfornax_la_LDFLAGS = $(library_ldflags) -version-info $(LIBFORNAX_VERSION_INFO) \
+	-Wl,--version-script=$(srcdir)/libcore/libfornax.map
+EXTRA_libcore_libfornax_la_DEPENDENCIES = libcore/libfornax.map
+EXTRA_DIST += libcore/libfornax.map libcore/ops/ops.def

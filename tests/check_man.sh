@@ -1,0 +1,24 @@
+#!/bin/sh
+# The pages are well formed, and say of the environment and of the tool's options what the code says.
+. "$top_srcdir/tests/tap.sh"
+
+page() { # NAME: the page as made, here or shipped
+    for folder in "$top_builddir" "$top_srcdir"; do
+        [ ! -f "$folder/man/$1" ] || { echo "$folder/man/$1"; return; }
+    done
+}
+# scdoc writes a paragraph macro more than it needs.
+lint() { ! mandoc -Tlint -Wwarning "$1" | grep -v 'skipping paragraph macro'; }
+
+for source in "$top_srcdir"/man/*.scd; do
+    name=$(basename "$source" .scd)
+    made=$(page "$name")
+    if [ -z "$made" ]; then
+        skip "$name is well formed" 'scdoc is missing'
+    elif ! command -v mandoc >/dev/null; then
+        skip "$name is well formed" 'mandoc is missing'
+    else
+        ok "$name is well formed" lint "$made"
+    fi
+done
+tap_end

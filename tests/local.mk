@@ -1,0 +1,66 @@
+# Tests. Each program and script is a test with many results: Check and tests/tap.sh speak TAP, Automake's driver counts them.
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+SH_LOG_DRIVER = $(LOG_DRIVER)
+TEST_EXTENSIONS = .sh
+
+# Tests run as a user without settings would: nothing of the caller's but the device to test on.
+AM_TESTS_ENVIRONMENT = \
+	CK_TAP_LOG_FILE_NAME=-; export CK_TAP_LOG_FILE_NAME; \
+	FORNAX_PLUGIN_PATH='$(abs_builddir)/manifests'; export FORNAX_PLUGIN_PATH; \
+	XDG_DATA_HOME='$(abs_builddir)/tests/home'; export XDG_DATA_HOME; \
+	XDG_CACHE_HOME='$(abs_builddir)/tests/home'; export XDG_CACHE_HOME; \
+	top_srcdir='$(abs_srcdir)'; export top_srcdir; \
+	top_builddir='$(abs_builddir)'; export top_builddir; \
+	CC='$(CC)'; export CC; \
+	SANITIZERS='$(FNX_BUILD_WORDS)'; export SANITIZERS; \
+	SANITIZE_CFLAGS='$(FNX_LDFLAGS)'; export SANITIZE_CFLAGS; \
+	unset MAKEFLAGS MAKELEVEL FORNAX_LOG FORNAX_DEBUG;
+
+# Programs in C. All see libcore's internal headers; `inside` ones link its objects to call what is not exported, the others
+# link the libraries as programs do.
+AM_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libcore -I$(srcdir)/tests $(CHECK_CFLAGS) $(JANSSON_CFLAGS) \
+	-DTEST_SOURCE_DIR='"$(abs_srcdir)/tests"' -DTEST_BUILD_DIR='"$(abs_builddir)"'
+AM_LDFLAGS = $(all_ldflags) -no-install
+LDADD = tests/support/libsupport.la plugin-sdk/libfornax-check.a libnn/libfornax-nn.la libcore/libfornax.la $(CHECK_LIBS) -lm
+inside_ldadd = tests/support/libsupport.la plugin-sdk/libfornax-check.a libcore/libcore.la $(CHECK_LIBS) -lm
+
+check_LTLIBRARIES += tests/support/libsupport.la
+tests_support_libsupport_la_SOURCES = \
+	tests/support/backend.c \
+	tests/support/backend.h \
+	tests/support/devices.h \
+	tests/support/fragment.c \
+	tests/support/fragment.h \
+	tests/support/ref.h
+
+inside_tests =
+
+outside_tests = \
+	tests/test_graph \
+	tests/test_ref \
+	tests/test_ref_elementwise \
+	tests/test_ref_ops
+
+if HAVE_CHECK
+check_PROGRAMS += $(inside_tests) $(outside_tests)
+TESTS += $(inside_tests) $(outside_tests)
+endif
+
+tree_tests = \
+	tests/check_dist.sh \
+	tests/check_exports.sh \
+	tests/check_headers.sh \
+	tests/check_install.sh \
+	tests/check_layers.sh \
+	tests/check_man.sh
+
+dist_check_SCRIPTS += $(tree_tests)
+EXTRA_DIST += tests/tap.sh
+TESTS += $(tree_tests)
+
+# The table of README.md, from the plugins that were built.
+check_PROGRAMS += tests/readme_table
+tests_readme_table_LDADD = tests/support/libsupport.la libcore/libcore.la
+
+clean-local:
+	rm -rf tests/home check_*.tmp
