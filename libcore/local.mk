@@ -1,6 +1,7 @@
 # libfornax: the tensor runtime that programs link.
 fornaxinclude_HEADERS += \
 	libcore/include/fornax/autodiff.h \
+	libcore/include/fornax/base.h \
 	libcore/include/fornax/device.h \
 	libcore/include/fornax/fornax.h \
 	libcore/include/fornax/ops.h \
@@ -11,6 +12,18 @@ pkgconfig_DATA += libcore/fornax.pc
 noinst_LTLIBRARIES += libcore/libcore.la
 libcore_libcore_la_SOURCES = \
 	libcore/autodiff/tape.c \
+	libcore/base/alloc.c \
+	libcore/base/alloc.h \
+	libcore/base/env.c \
+	libcore/base/env.h \
+	libcore/base/error.c \
+	libcore/base/error.h \
+	libcore/base/hash.c \
+	libcore/base/hash.h \
+	libcore/base/log.c \
+	libcore/base/log.h \
+	libcore/base/spell.c \
+	libcore/base/spell.h \
 	libcore/dispatch/device.c \
 	libcore/dispatch/execute.c \
 	libcore/dispatch/flush.c \

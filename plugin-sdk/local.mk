@@ -19,7 +19,8 @@ plugin_sdk_libfornax_check_a_SOURCES = \
 	plugin-sdk/check/group_check.c \
 	plugin-sdk/check/launch_check.c \
 	plugin-sdk/check/op_form.c \
-	plugin-sdk/check/op_form.h
+	plugin-sdk/check/op_form.h \
+	plugin-sdk/check/refuse.h
 plugin_sdk_libfornax_check_a_CPPFLAGS = $(sdk_cppflags)
 plugin_sdk_libfornax_check_a_CFLAGS = $(AM_CFLAGS) -fPIC
 

@@ -21,4 +21,13 @@ for source in "$top_srcdir"/man/*.scd; do
         ok "$name is well formed" lint "$made"
     fi
 done
+
+same_environment() {
+    sed -n 's/^ *{"\(FORNAX_[A-Z_]*\)", "\([^"]*\)".*/\1=\2/p' "$top_srcdir/libcore/base/env.c" | sort >check_env.code
+    sed -n 's/^\*\(FORNAX_[A-Z_]*\)\*=\(.*\)/\1=\2/p' "$top_srcdir/man/fornax-env.7.scd" | sort >check_env.page
+    [ -s check_env.code ] && diff check_env.code check_env.page
+}
+
+ok 'fornax-env(7) lists the variables that libcore/base/env.c reads' same_environment
+rm -f check_env.code check_env.page
 tap_end

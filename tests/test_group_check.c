@@ -1,5 +1,5 @@
-/* The SDK's checks of groups and launches: good ones pass, each broken rule is named, and no bytes at all make them, or the
- * reference backend after them, step outside of memory (run under the address sanitizer to see that). */
+/* The SDK's checks of groups and launches: good ones pass, each broken rule is named, and no bytes at all make them, or
+ * the reference backend after them, step outside of memory (run under the address sanitizer to see that). */
 #include "support/ref.h"
 
 #include <fornax-plugin/check.h>
@@ -286,7 +286,9 @@ static fnx_attr_reduce *reduction(fragment *f) {
     R(f->group->anchor = FNX_ANCHOR_MATMUL, "without its node") \
     R((f->group->anchor = FNX_ANCHOR_MATMUL, f->group->anchor_node = 0), "is no anchor") \
     R(f->group->anchor = FNX_ANCHOR_ELEMENTWISE, "does not belong") \
-    R(f->group->domain[0] = 0, "does not fit the domain")
+    R(f->group->domain[0] = 0, "does not fit the domain") \
+    R(f->group->row_axes = 1, "but rows are 0x1") \
+    R(value(f, 0)->size[1] = 0, "which is not the domain's")
 
 static void check_rule(fragment *f, const char *spoilt, const char *text) {
     char why[200] = "";
@@ -503,8 +505,8 @@ END_TEST
 
 /* ---- hostile bytes ----------------------------------------------------------------------------------------------- */
 
-/* What a daemon would do with a group that passed: make up a launch, give each slot exactly the memory that its values cover,
- * and run it. Returns 1 if it ran. */
+/* What a daemon would do with a group that passed: make up a launch, give each slot exactly the memory that its values
+ * cover, and run it. */
 typedef struct trial {
     const fnx_group *g;
     fnx_launch launch;

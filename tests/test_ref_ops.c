@@ -545,6 +545,29 @@ START_TEST(scatter_add_outside_writes_nothing) {
 }
 END_TEST
 
+START_TEST(nothing_can_be_indexed_in_an_empty_axis) {
+    const fnx_attr_axis axis = {0, 0};
+    const int64_t index[] = {0, 0};
+    const float update[] = {1, 2};
+    float y[] = {7, 7};
+    fnx_error_word word;
+    fragment *f = fragment_create();
+    uint32_t x = fragment_input(f, FNX_F32, SHAPE(f, 0), NULL), i = fragment_input(f, FNX_I64, SHAPE(f, 2), index);
+    uint32_t out = fragment_output(f, FNX_F32, SHAPE(f, 2), y);
+    fragment_node(f, FNX_OP_gather, &axis, sizeof axis, REFS(x, i), REFS(out));
+    run_with_word(f, &word);
+    CHECK_SAME(y, ((const float[]){0, 0}), 2);
+    ck_assert(word.code == FNX_E_INDEX && word.index == 0 && word.limit == 0);
+    f = fragment_create();
+    x = fragment_input(f, FNX_F32, SHAPE(f, 0), NULL), i = fragment_input(f, FNX_I64, SHAPE(f, 2), index);
+    uint32_t u = fragment_input(f, FNX_F32, SHAPE(f, 2), update);
+    out = fragment_output(f, FNX_F32, SHAPE(f, 0), NULL);
+    fragment_node(f, FNX_OP_scatter_add, &axis, sizeof axis, REFS(x, i, u), REFS(out));
+    run_with_word(f, &word);
+    ck_assert_int_eq(word.code, FNX_E_INDEX);
+}
+END_TEST
+
 START_TEST(scatter_add_rounds_in_ascending_order) {
     /* 1 is lost beside 2^24, one at a time; added up first, two of them would not be */
     float target[] = {16777216, 0, 0, 0, 0, 0}, y[6];
@@ -616,6 +639,7 @@ int main(void) {
     tcase_add_test(t, gather_outside_reads_0_and_the_first_failure_is_kept);
     tcase_add_test(t, scatter_add_adds_repeated_rows);
     tcase_add_test(t, scatter_add_outside_writes_nothing);
+    tcase_add_test(t, nothing_can_be_indexed_in_an_empty_axis);
     tcase_add_test(t, scatter_add_rounds_in_ascending_order);
     tcase_add_test(t, scatter_add_broadcasts_updates);
     tcase_add_test(t, scatter_add_of_integers_wraps);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-unsigned fnx_op_saves(unsigned op) { return op < FNX_OP_LIMIT ? fnx_ops[op].saves : 0; }
 
 /* ---- settling -------------------------------------------------------------------------------------------------------------- */
 

@@ -281,7 +281,8 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
         w->dtype = v->dtype, w->kind = v->kind, w->rank = v->rank, w->index = FNX_NONE, w->slot = FNX_NONE;
         w->align = fnx_dtypes[v->dtype].bytes;
         for (int d = 0; d < v->rank; d++) {
-            bool broadcast = f->aligned && v->kind != FNX_VALUE_OUTPUT && v->kind != FNX_VALUE_TEMP && v->access.stride[d] == 0;
+            bool broadcast = f->aligned && v->kind != FNX_VALUE_OUTPUT && v->kind != FNX_VALUE_TEMP && v->access.stride[d] == 0 &&
+                             !(f->row_axes >> d & 1); /* a reduction counts its elements */
             w->size[d] = broadcast || v->size[d] == 1 ? 0 : f->aligned ? domain_entry[d] : size_entry(f, &n_sizes, v->size[d], 0);
             w->stride_class[d] = walks(v) ? stride_class(v, d) : (uint8_t)FNX_STRIDE_ANY;
         }

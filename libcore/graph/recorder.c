@@ -375,13 +375,12 @@ fnx_tensor *fnx_record_binary(int op, fnx_tensor *a, fnx_tensor *b) {
     return record(me, y);
 }
 
-/* The 64 bits of a scalar in a dtype; false if it has none. */
-static bool scalar_bits(int dtype, double s, uint64_t *out) {
+bool fnx_scalar_bits(int dtype, double s, uint64_t *out) {
     static const struct { double low, high; } range[16] = {
         [FNX_BOOL] = {0, 1}, [FNX_U8] = {0, 255}, [FNX_I32] = {INT32_MIN, INT32_MAX}, [FNX_I64] = {-0x1p63, 0x1.fffffffffffffp62},
     };
     *out = fnx_bits_of_double(s);
-    if (fnx_dtype_is_float(dtype)) return true;
+    if (!fnx_dtype_valid(dtype) || fnx_dtype_is_float(dtype)) return true; /* no dtype: inference says so */
     if (!(s >= range[dtype].low && s <= range[dtype].high) || s != (double)(int64_t)s) return false;
     *out = (uint64_t)(int64_t)s;
     return true;
@@ -393,7 +392,7 @@ fnx_tensor *fnx_record_scalar(int op, fnx_tensor *x, double s, int at) {
     if (!y) return fnx_tensor_none();
     y->in[at] = x, y->in[!at] = NULL;
     y->scalar_mask = (uint8_t)(1u << !at), y->n_scalars = 1;
-    if (x && fnx_state(x) != FNX_FAILED && !scalar_bits(x->dtype, s, &y->scalar[0])) {
+    if (x && fnx_state(x) != FNX_FAILED && !fnx_scalar_bits(x->dtype, s, &y->scalar[0])) {
         char text[FNX_DESCRIBE_BYTES];
         fnx_tensor_fail(y, FNX_E_DTYPE, "%s: the scalar %g is no %s: %s keeps its dtype, fnx_cast() it first", fnx_ops[op].name, s,
                         fnx_dtype_text(x->dtype), fnx_tensor_describe(x, text));

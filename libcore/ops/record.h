@@ -26,10 +26,13 @@ fnx_tensor *fnx_record(const fnx_call *call);
 /* The common shapes of a call, without its memory traffic. */
 fnx_tensor *fnx_record_unary(int op, fnx_tensor *x);
 fnx_tensor *fnx_record_binary(int op, fnx_tensor *a, fnx_tensor *b);
-/* One tensor, one scalar as operand `at` (0 or 1). The scalar must be exact in x's dtype, else FNX_E_DTYPE. */
+/* One tensor, one scalar as operand `at` (0 or 1). An integer tensor takes integers only, else FNX_E_DTYPE. */
 fnx_tensor *fnx_record_scalar(int op, fnx_tensor *x, double s, int at);
 
-/* Whether operand k of y is a scalar; its value. */
+/* The 64 bits that a scalar of a dtype is recorded as; false if the dtype has no such value (2.5 as an integer). */
+bool fnx_scalar_bits(int dtype, double s, uint64_t *out);
+
+/* Whether operand k of y is a scalar. */
 static inline bool fnx_operand_is_scalar(const fnx_tensor *y, int k) { return (y->scalar_mask >> k & 1) != 0; }
 
 #endif

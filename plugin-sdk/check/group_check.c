@@ -1,11 +1,9 @@
 /* fnx_group_check: is this block of bytes a group? In this order, because each step reads through what the last one
  * found sound: header, arrays, names, sizes, scalars, values, nodes, the ops of the nodes, domain, memory. */
 #include "op_form.h"
+#include "refuse.h"
 
 #include <fornax-plugin/check.h>
-
-#include <stdarg.h>
-#include <stdio.h>
 
 #define MOST_NAME 255u /* bytes of an extension op's name */
 
@@ -16,27 +14,8 @@ typedef struct checker {
     uint8_t defined[FNX_CHECK_MOST / 8]; /* a bit per value: a node has made it */
 } checker;
 
-__attribute__((format(printf, 3, 4))) static int32_t refuse(checker *c, int32_t code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    if (c->why && c->why_size) vsnprintf(c->why, c->why_size, format, args);
-    va_end(args);
-    return code;
-}
-
-#define CHECK(condition, ...) \
-    do { \
-        if (!(condition)) return refuse(c, FNX_E_FORMAT, __VA_ARGS__); \
-    } while (0)
-#define KNOWN(condition, ...) \
-    do { \
-        if (!(condition)) return refuse(c, FNX_E_UNSUPPORTED, __VA_ARGS__); \
-    } while (0)
-#define TRY(call) \
-    do { \
-        int32_t code_ = (call); \
-        if (code_) return code_; \
-    } while (0)
+#define CHECK(condition, ...) REQUIRE(condition, FNX_E_FORMAT, __VA_ARGS__)
+#define KNOWN(condition, ...) REQUIRE(condition, FNX_E_UNSUPPORTED, __VA_ARGS__)
 
 static int is_stored(const fnx_value *v) { return v->kind == FNX_VALUE_INPUT || v->kind == FNX_VALUE_OUTPUT; }
 static int is_made(const fnx_value *v) { return v->kind == FNX_VALUE_TEMP || v->kind == FNX_VALUE_OUTPUT; }
@@ -300,7 +279,7 @@ static int32_t check_window(checker *c, uint32_t i, const fnx_node *n, const op_
         CHECK(w.stride[d] >= 1 && w.dilation[d] >= 1 && w.low[d] >= 0 && w.high[d] >= 0,
               "node %u: stride %d, dilation %d, padding %d and %d", i, w.stride[d], w.dilation[d], w.low[d], w.high[d]);
         CHECK(w.w || w.size[d] >= 1, "node %u: a window of %d", i, w.size[d]);
-        if (!w.w && (places *= w.size[d]) > INT32_MAX) return refuse(c, FNX_E_FORMAT, "node %u: a window too large", i);
+        CHECK(w.w || (places *= w.size[d]) <= INT32_MAX, "node %u: a window too large", i);
     }
     CHECK(!w.where || w.where->dtype == (places <= 256 ? FNX_U8 : FNX_I32),
           "node %u: places of dtype %u in a window of %lld", i, w.where->dtype, (long long)places);
@@ -368,10 +347,12 @@ static int32_t check_anchor_node(checker *c) {
     return FNX_OK;
 }
 
-/* Where no anchor reads operands in its own way, every value iterates with the domain. */
+/* Where no anchor reads operands in its own way, every value iterates with the domain; and the size of what a reduction
+ * runs over is the domain's, so that it does not matter whether a backend looks at the operand or at the domain. */
 static int32_t check_domain(checker *c) {
     const fnx_group *g = c->g;
     fnx_value domain = {.rank = (uint8_t)g->rank};
+    fnx_attr_reduce attr;
     CHECK(g->anchor_node == FNX_NONE || g->anchor_node < g->n_nodes, "anchor node %u of %u", g->anchor_node,
           g->n_nodes);
     if (g->anchor > FNX_ANCHOR_ROWS) return check_anchor_node(c);
@@ -380,10 +361,18 @@ static int32_t check_domain(checker *c) {
         CHECK(i == g->scalar_value || broadcasts_to(fnx_group_value(g, i), &domain), "value %u does not fit the domain",
               i);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const op_form *form = fnx_check_op_form(fnx_group_node(g, i)->op);
-        CHECK(!form || form->shapes == FORM_ALIGNED ||
-                  (form->shapes == FORM_REDUCE && g->anchor != FNX_ANCHOR_ELEMENTWISE),
+        const fnx_node *n = fnx_group_node(g, i);
+        const op_form *form = fnx_check_op_form(n->op);
+        if (!form || form->shapes == FORM_ALIGNED) continue;
+        CHECK(form->shapes == FORM_REDUCE && g->anchor != FNX_ANCHOR_ELEMENTWISE,
               "node %u does not belong in a group with anchor %u", i, g->anchor);
+        const fnx_value *x = fnx_group_value(g, fnx_node_operand(g, n, 0));
+        (void)fnx_node_attrs(g, n, &attr, sizeof attr);
+        CHECK((attr.axes & ~g->row_axes) == 0, "node %u reduces axes 0x%x, but rows are 0x%x", i, attr.axes,
+              g->row_axes);
+        for (uint32_t d = 0; d < x->rank; d++)
+            CHECK(!((attr.axes >> d) & 1) || x->size[d] == g->domain[d],
+                  "node %u reduces axis %u, which is not the domain's", i, d);
     }
     return FNX_OK;
 }

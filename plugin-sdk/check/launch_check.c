@@ -1,11 +1,10 @@
 /* fnx_launch_check: do the numbers of a launch keep what the group promises? First every size, stride and address by
- * itself, then, node by node, the sizes that ops with operands of their own shape compare: matrices, windows, indexes. */
+ * itself, then, node by node, the sizes that ops with operands of their own shape compare: matrices, windows,
+ * indexes. */
 #include "op_form.h"
+#include "refuse.h"
 
 #include <fornax-plugin/check.h>
-
-#include <stdarg.h>
-#include <stdio.h>
 
 typedef struct checker {
     const fnx_group *g;
@@ -14,27 +13,8 @@ typedef struct checker {
     size_t why_size;
 } checker;
 
-__attribute__((format(printf, 3, 4))) static int32_t refuse(const checker *c, int32_t code, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    if (c->why && c->why_size) vsnprintf(c->why, c->why_size, format, args);
-    va_end(args);
-    return code;
-}
-
-#define CHECK(condition, ...) \
-    do { \
-        if (!(condition)) return refuse(c, FNX_E_SHAPE, __VA_ARGS__); \
-    } while (0)
-#define GIVEN(condition, ...) \
-    do { \
-        if (!(condition)) return refuse(c, FNX_E_INVALID, __VA_ARGS__); \
-    } while (0)
-#define TRY(call) \
-    do { \
-        int32_t code_ = (call); \
-        if (code_) return code_; \
-    } while (0)
+#define CHECK(condition, ...) REQUIRE(condition, FNX_E_SHAPE, __VA_ARGS__)
+#define GIVEN(condition, ...) REQUIRE(condition, FNX_E_INVALID, __VA_ARGS__)
 
 typedef long long number; /* for printing */
 

@@ -23,37 +23,35 @@ static conv conv_of(const ref_call *c, const ref_view *x, const ref_view *w, con
 void ref_conv(const ref_call *c) {
     const conv v = conv_of(c, &c->in[0], &c->in[1], &c->out[0]);
     int64_t y[5] = {0};
-    if (ref_count(&v.y) == 0) return;
-    do {
+    for (bool more = ref_count(&v.y) > 0; more; more = ref_next(&v.y, 5, y)) {
         const int64_t group = y[1] / v.out_channels;
         int64_t x[5] = {y[0], group * v.in_channels}, w[5] = {y[1]};
         double sum = 0;
-        do {
+        for (bool inner = ref_window_count(&v.window) > 0; inner; inner = ref_next_in_window(&v.window, &w[2])) {
             if (!ref_touches(&v.window, &v.x, &y[2], &w[2], &x[2])) continue;
             const ref_cell part = ref_dot(&v.x, ref_offset(&v.x, x), v.x.stride[1], &v.w, ref_offset(&v.w, w),
                                           v.w.stride[1], v.in_channels);
             sum += part.f;
-        } while (ref_next_in_window(&v.window, &w[2]));
+        }
         ref_store(&v.y, ref_offset(&v.y, y), (ref_cell){.f = sum});
-    } while (ref_next(&v.y, 5, y));
+    }
 }
 
 void ref_conv_grad_x(const ref_call *c) {
     const conv v = conv_of(c, &c->out[0], &c->in[1], &c->in[0]);
     int64_t x[5] = {0};
-    if (ref_count(&v.x) == 0) return;
-    do {
+    for (bool more = ref_count(&v.x) > 0; more; more = ref_next(&v.x, 5, x)) {
         const int64_t group = x[1] / v.in_channels, first = group * v.out_channels;
         int64_t y[5] = {x[0], first}, w[5] = {first, x[1] - group * v.in_channels};
         double sum = 0;
-        do {
+        for (bool inner = ref_window_count(&v.window) > 0; inner; inner = ref_next_in_window(&v.window, &w[2])) {
             if (!ref_touched(&v.window, &v.y, &x[2], &w[2], &y[2])) continue;
             const ref_cell part = ref_dot(&v.y, ref_offset(&v.y, y), v.y.stride[1], &v.w, ref_offset(&v.w, w),
                                           v.w.stride[0], v.out_channels);
             sum += part.f;
-        } while (ref_next_in_window(&v.window, &w[2]));
+        }
         ref_store(&v.x, ref_offset(&v.x, x), (ref_cell){.f = sum});
-    } while (ref_next(&v.x, 5, x));
+    }
 }
 
 void ref_conv_grad_w(const ref_call *c) {
@@ -61,16 +59,15 @@ void ref_conv_grad_w(const ref_call *c) {
     ref_view stands = v.y; /* where the window may stand: the spatial axes of y only */
     int64_t w[5] = {0};
     stands.size[0] = stands.size[1] = 1;
-    if (ref_count(&v.w) == 0) return;
-    do {
+    for (bool more = ref_count(&v.w) > 0; more; more = ref_next(&v.w, 5, w)) {
         int64_t y[5] = {0}, x[5] = {0, w[0] / v.out_channels * v.in_channels + w[1]};
         double sum = 0;
-        if (ref_count(&stands) > 0) do {
-                if (!ref_touches(&v.window, &v.x, &y[2], &w[2], &x[2])) continue;
-                const ref_cell part = ref_dot(&v.x, ref_offset(&v.x, x), v.x.stride[0], &v.y,
-                                              ref_offset(&v.y, y) + w[0] * v.y.stride[1], v.y.stride[0], v.y.size[0]);
-                sum += part.f;
-            } while (ref_next(&stands, 5, y));
+        for (bool inner = ref_count(&stands) > 0; inner; inner = ref_next(&stands, 5, y)) {
+            if (!ref_touches(&v.window, &v.x, &y[2], &w[2], &x[2])) continue;
+            const ref_cell part = ref_dot(&v.x, ref_offset(&v.x, x), v.x.stride[0], &v.y,
+                                          ref_offset(&v.y, y) + w[0] * v.y.stride[1], v.y.stride[0], v.y.size[0]);
+            sum += part.f;
+        }
         ref_store(&v.w, ref_offset(&v.w, w), (ref_cell){.f = sum});
-    } while (ref_next(&v.w, 5, w));
+    }
 }

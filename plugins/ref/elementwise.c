@@ -1,8 +1,6 @@
 /* Elementwise ops: one function of cells per op, for floats and for integers, and one loop for all of them. */
 #include "ref.h"
 
-#include <math.h>
-
 typedef ref_cell (*cell_function)(const ref_call *c, const ref_cell *x);
 
 /* Each expression sees its operands as a and b. */
@@ -71,7 +69,7 @@ static double sigmoid(double x) { /* e^x of a positive x may be infinite */
 
 FLOAT(add, a + b)
 FLOAT(sub, a - b)
-FLOAT(mul, a *b)
+FLOAT(mul, (a * b))
 FLOAT(div, a / b)
 FLOAT(pow, pow(a, b))
 FLOAT(maximum, larger(a, b))
@@ -178,12 +176,12 @@ void ref_elementwise(const ref_call *c) {
     ref_cell x[REF_MAX_OPERANDS] = {{0}};
     if (ref_count(y) == 0) return;
     for (uint32_t k = 0; k < c->n_operands; k++) step[k] = c->in[k].rank ? c->in[k].stride[c->in[k].rank - 1] : 0;
-    do {
+    for (bool more = ref_count(y) > 0; more; more = ref_next(y, outer, at)) {
         const int64_t to = ref_offset(y, at), to_step = y->rank ? y->stride[outer] : 0;
         for (uint32_t k = 0; k < c->n_operands; k++) from[k] = ref_offset(&c->in[k], at);
         for (int64_t i = 0; i < row; i++) {
             for (uint32_t k = 0; k < c->n_operands; k++) x[k] = ref_load(&c->in[k], from[k] + i * step[k]);
             ref_store(y, to + i * to_step, f(c, x));
         }
-    } while (ref_next(y, outer, at));
+    }
 }

@@ -1,5 +1,4 @@
-/* fornax.group/0: prepare copies a group after looking whether every word of it is known; launch runs it node by
- * node. */
+/* fornax.group/0: prepare looks whether every word of a group is known, and copies it; launch runs it node by node. */
 #include "ref.h"
 
 #include <string.h>
@@ -226,16 +225,18 @@ static void run_node(const ref_run *r, uint32_t i) {
     ref_find_op(n->op)->run(&c);
 }
 
-static void copy_view(const ref_view *from, const ref_view *to) {
+void ref_copy(const ref_view *from, const ref_view *to) {
     int64_t at[FNX_MAX_RANK] = {0};
-    if (ref_count(to) == 0) return;
-    do ref_store(to, ref_offset(to, at), ref_load(from, ref_offset(from, at)));
-    while (ref_next(to, to->rank, at));
+    for (bool more = ref_count(to) > 0; more; more = ref_next(to, to->rank, at))
+        ref_store(to, ref_offset(to, at), ref_load(from, ref_offset(from, at)));
 }
 
 static void launch_one(const ref_handle *h, ref_queue *queue, const fnx_launch *l) {
     const fnx_group *g = h->group;
-    ref_run r = {.handle = h, .launch = l, .queue = queue};
+    ref_run r; /* without an initializer, which would clear all addresses */
+    r.handle = h;
+    r.launch = l;
+    r.queue = queue;
     uint64_t at = l->workspace.address, bytes;
     for (uint32_t i = 0; i < g->n_values; i++) {
         if (!h->in_workspace[i]) continue;
@@ -247,7 +248,7 @@ static void launch_one(const ref_handle *h, ref_queue *queue, const fnx_launch *
         const fnx_value *v = fnx_group_value(g, i);
         if (v->kind != FNX_VALUE_OUTPUT || !h->in_workspace[i]) continue;
         const ref_view from = view_of(&r, i), to = ref_view_of(v, l);
-        copy_view(&from, &to);
+        ref_copy(&from, &to);
     }
 }
 

@@ -31,13 +31,12 @@ void ref_matmul(const ref_call *c) {
     const ref_view *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
     const uint32_t row = y->rank - 2u, column = y->rank - 1u;
     int64_t at[FNX_MAX_RANK] = {0};
-    if (ref_count(y) == 0) return;
-    do {
+    for (bool more = ref_count(y) > 0; more; more = ref_next(y, y->rank, at)) {
         int64_t a_at[FNX_MAX_RANK], b_at[FNX_MAX_RANK];
         for (uint32_t d = 0; d < y->rank; d++) a_at[d] = b_at[d] = at[d];
         a_at[column] = b_at[row] = 0; /* k */
         ref_store(y, ref_offset(y, at),
                   ref_dot(a, ref_offset(a, a_at), a->stride[column], b, ref_offset(b, b_at), b->stride[row],
                           a->size[column]));
-    } while (ref_next(y, y->rank, at));
+    }
 }

@@ -3,8 +3,6 @@
  * it, so each element is computed alone, in any order; <fornax-plugin/ops.h> has the formulas under FNX_PHILOX. */
 #include "ref.h"
 
-#include <math.h>
-
 static void philox(uint64_t key, uint64_t block, uint64_t counter, uint32_t w[4]) {
     uint32_t key_low = (uint32_t)key, key_high = (uint32_t)(key >> 32);
     w[0] = (uint32_t)block, w[1] = (uint32_t)(block >> 32);

@@ -1,8 +1,6 @@
 /* Reductions: for each position of the result, a walk over the reduced axes. */
 #include "ref.h"
 
-#include <math.h>
-
 /* The reduced axes only: x with every other axis at size 1. */
 static ref_view reduced_axes(const ref_view *x, uint32_t axes) {
     ref_view v = *x;
@@ -22,8 +20,7 @@ void ref_reduce(const ref_call *c) {
     const ref_view inner = reduced_axes(x, c->attr.reduce.axes);
     const bool is_float = ref_is_float(y->dtype);
     int64_t at[FNX_MAX_RANK] = {0};
-    if (ref_count(y) == 0) return;
-    do {
+    for (bool more = ref_count(y) > 0; more; more = ref_next(y, y->rank, at)) {
         const int64_t base = ref_offset(x, at);
         int64_t in[FNX_MAX_RANK] = {0};
         ref_cell sum = {0}; /* over nothing */
@@ -33,7 +30,7 @@ void ref_reduce(const ref_call *c) {
                 sum = combine(c->op, sum, ref_load(x, base + ref_offset(&inner, in)), is_float);
         }
         ref_store(y, ref_offset(y, at), sum);
-    } while (ref_next(y, y->rank, at));
+    }
 }
 
 /* The lowest index of the largest element; the first NaN is larger than everything. */
@@ -42,16 +39,14 @@ void ref_argmax(const ref_call *c) {
     const uint32_t axis = (uint32_t)__builtin_ctz(c->attr.reduce.axes);
     const bool is_float = ref_is_float(x->dtype);
     int64_t at[FNX_MAX_RANK] = {0};
-    if (ref_count(y) == 0) return;
-    do {
+    for (bool more = ref_count(y) > 0; more; more = ref_next(y, y->rank, at)) {
         const int64_t base = ref_offset(x, at);
         ref_cell best = {0};
         int64_t index = 0;
         for (int64_t i = 0; i < x->size[axis]; i++) {
             const ref_cell v = ref_load(x, base + i * x->stride[axis]);
-            if (i == 0 || (is_float ? v.f > best.f || (isnan(v.f) && !isnan(best.f)) : v.i > best.i))
-                best = v, index = i;
+            if (i == 0 || ref_beats(v, best, is_float)) best = v, index = i;
         }
         ref_store(y, ref_offset(y, at), (ref_cell){.i = index});
-    } while (ref_next(y, y->rank, at));
+    }
 }

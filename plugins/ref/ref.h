@@ -10,6 +10,7 @@
 #include <fornax-plugin/ops.h>
 #include <fornax-plugin/plugin.h>
 
+#include <math.h>
 #include <stdbool.h>
 
 #define REF_ALIGN 64u /* bytes: of allocations, and of every value in the workspace */
@@ -47,6 +48,11 @@ static inline uint32_t ref_dtype_bytes(uint16_t dtype) {
         [FNX_BOOL] = 1, [FNX_U8] = 1, [FNX_I32] = 4, [FNX_I64] = 8, [FNX_U64] = 8, [FNX_F32] = 4, [FNX_F64] = 8,
     };
     return dtype < sizeof bytes ? bytes[dtype] : 0; /* 0: a dtype that this backend does not have */
+}
+
+/* Is a the one that max_pool and argmax choose, when b came before it? The first NaN beats everything. */
+static inline bool ref_beats(ref_cell a, ref_cell b, bool is_float) {
+    return is_float ? a.f > b.f || (isnan(a.f) && !isnan(b.f)) : a.i > b.i;
 }
 
 /* ---- one value in one launch ------------------------------------------------------------------------------------- */
@@ -192,7 +198,8 @@ ref_cell ref_dot(const ref_view *a, int64_t a_offset, int64_t a_step, const ref_
 /* Fills a decline and returns FNX_E_DECLINED; `why` may be NULL (group.c). */
 int32_t ref_decline(fnx_decline *why, uint32_t reason, uint32_t node, uint32_t value, const char *text);
 
-/* A stored value as a view of the memory that the launch names. */
+/* A stored value as a view of the memory that the launch names (group.c). */
 ref_view ref_view_of(const fnx_value *v, const fnx_launch *launch);
+void ref_copy(const ref_view *from, const ref_view *to); /* every element of `to` */
 
 #endif

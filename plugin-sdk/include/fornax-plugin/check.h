@@ -6,8 +6,8 @@
  * that a core op reads or writes lies outside the extents of its values (fnx_value_extent), which the caller compares
  * with its allocations. Whether a backend has the ops and dtypes is for its prepare to say.
  *
- * They need no libfornax: compile the three files of plugin-sdk/check into whatever uses them. Nothing is allocated.
- * Threads: safe. `why` (or NULL) gets a sentence when the answer is not 0, cut to `why_size` bytes. */
+ * They need no libfornax: link libfornax-check.a. Nothing is allocated. Threads: safe. `why` (or NULL) gets a sentence
+ * when the answer is not 0, cut to `why_size` bytes. */
 #ifndef FORNAX_PLUGIN_CHECK_H
 #define FORNAX_PLUGIN_CHECK_H
 
