@@ -5,12 +5,15 @@ fornaxinclude_HEADERS += \
 	libcore/include/fornax/device.h \
 	libcore/include/fornax/fornax.h \
 	libcore/include/fornax/ops.h \
+	libcore/include/fornax/plugins.h \
 	libcore/include/fornax/tensor.h
 pkgconfig_DATA += libcore/fornax.pc
 
 # The objects, also for tests of what the library does not export.
 noinst_LTLIBRARIES += libcore/libcore.la
 libcore_libcore_la_SOURCES = \
+	libcore/autodiff/gradients.c \
+	libcore/autodiff/gradients.h \
 	libcore/autodiff/tape.c \
 	libcore/base/alloc.c \
 	libcore/base/alloc.h \
@@ -50,8 +53,24 @@ libcore_libcore_la_SOURCES = \
 	libcore/memory/pool.c \
 	libcore/memory/pool.h \
 	libcore/memory/storage.h \
+	libcore/ops/composites.c \
+	libcore/ops/decompositions.c \
+	libcore/ops/decompositions.h \
+	libcore/ops/elementwise.c \
+	libcore/ops/infer.c \
+	libcore/ops/infer.h \
+	libcore/ops/infer_window.c \
+	libcore/ops/op.c \
 	libcore/ops/op.h \
 	libcore/ops/record.h \
+	libcore/ops/reductions.c \
+	libcore/ops/shapes.c \
+	libcore/ops/sources.c \
+	libcore/ops/windows.c \
+	libcore/registry/discovery.c \
+	libcore/registry/load.c \
+	libcore/registry/manifest.c \
+	libcore/registry/registry.h \
 	libcore/tensor/device.h \
 	libcore/tensor/dtype.h \
 	libcore/tensor/fail.c \
@@ -59,13 +78,16 @@ libcore_libcore_la_SOURCES = \
 	libcore/tensor/io.c \
 	libcore/tensor/recorder.h \
 	libcore/tensor/saves.h \
+	libcore/tensor/shape.c \
+	libcore/tensor/shape.h \
 	libcore/tensor/slab.c \
 	libcore/tensor/tensor.h \
 	libcore/tensor/thread.h \
 	libcore/tensor/variable.c \
 	libcore/tensor/variable.h
 libcore_libcore_la_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libcore $(JANSSON_CFLAGS) \
-	-DFORNAX_VERSION='"$(PACKAGE_VERSION)"' -DFORNAX_BUILD_SANITIZERS=$(FNX_BUILD_BITS)u
+	-DFORNAX_VERSION='"$(PACKAGE_VERSION)"' -DFORNAX_BUILD_SANITIZERS=$(FNX_BUILD_BITS)u \
+	-DFORNAX_SYSCONFDIR='"$(sysconfdir)"' -DFORNAX_DATADIR='"$(datadir)"' -DFORNAX_PLUGIN_LIBDIR='"$(plugindir)"'
 libcore_libcore_la_LIBADD = $(JANSSON_LIBS) -lm
 
 lib_LTLIBRARIES += libcore/libfornax.la

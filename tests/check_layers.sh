@@ -16,13 +16,16 @@ may_include() {
     esac
 }
 
+# The table of ops names the gradients that autodiff has for them: the one line that looks up.
+exception='ops/op\.c:[0-9]*:#include "autodiff/gradients\.h"'
+
 # The quoted includes of the files under a folder: "file:line:#include "folder/...".
 quoted_includes() { grep -rnE --include='*.[ch]' '^ *# *include +"' "$1"; }
 
 stays_in_its_layer() {
     folder=$1
     allowed=$(may_include "$folder") || { echo "unknown folder: say in tests/check_layers.sh what it may include"; return 1; }
-    upward=$(quoted_includes "$top_srcdir/libcore/$folder")
+    upward=$(quoted_includes "$top_srcdir/libcore/$folder" | grep -v "$exception")
     for each in $folder $allowed; do upward=$(printf '%s' "$upward" | grep -v "include *\"$each/"); done
     [ -z "$upward" ] || { printf '%s\n' "$upward"; return 1; }
 }

@@ -25,6 +25,7 @@ AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_builddir)'; export top_builddir; \
 	CC='$(CC)'; export CC; \
+	TABLE_PLUGINS='$(table_plugins)'; export TABLE_PLUGINS; \
 	SANITIZERS='$(FNX_BUILD_WORDS)'; export SANITIZERS; \
 	SANITIZE_CFLAGS='$(FNX_LDFLAGS)'; export SANITIZE_CFLAGS; \
 	FORNAX_CPU_THREADS=1; export FORNAX_CPU_THREADS; \
@@ -69,7 +70,8 @@ tree_tests = \
 	tests/check_headers.sh \
 	tests/check_install.sh \
 	tests/check_layers.sh \
-	tests/check_man.sh
+	tests/check_man.sh \
+	tests/check_readme.sh
 
 dist_check_SCRIPTS += $(tree_tests)
 EXTRA_DIST += tests/tap.sh
@@ -90,6 +92,13 @@ CLEANFILES += $(check_DATA)
 # The table of README.md, from the plugins that were built.
 check_PROGRAMS += tests/readme_table
 tests_readme_table_LDADD = tests/support/libsupport.la libcore/libcore.la
+table_plugins = cpu=plugins/cpu/.libs/fornax-cpu.so ref=plugins/ref/.libs/fornax-ref.so
+
+readme: tests/readme_table $(plugin_LTLIBRARIES)
+	$(AM_V_GEN)sed '/^<!-- table of ops/q' $(srcdir)/README.md > README.tmp && \
+	  tests/readme_table $(table_plugins) >> README.tmp && \
+	  sed -n '/^<!-- end/,$$p' $(srcdir)/README.md >> README.tmp && mv README.tmp $(srcdir)/README.md
+.PHONY: readme
 
 clean-local:
-	rm -rf tests/home check_*.tmp
+	rm -rf tests/home check_*.tmp README.tmp

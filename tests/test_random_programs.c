@@ -99,7 +99,7 @@ static fnx_tensor *one_op(fnx_device *dev, dice *d, fnx_tensor **t, int n, fnx_v
     }
     case 22: return fnx_log_softmax(a, (int)pick(d, 2));
     case 23: return fnx_mul(a, fnx_max(b, FNX_AXES(0), true));
-    case 24: return fnx_cast(fnx_argmax(fnx_concat((fnx_tensor *[]){a, b}, 2, 0), 0, true), FNX_F32);
+    case 24: return fnx_expand(fnx_cast(fnx_argmax(fnx_concat((fnx_tensor *[]){a, b}, 2, 0), 0, true), FNX_F32), FNX_SHAPE(3, 4));
     case 25: return fnx_slice_all(a, (int64_t[]){2, 3}, (int64_t[]){3, 4}, (int64_t[]){-1, -1});
     case 26: return fnx_relu(fnx_add_scalar(a, (double)pick(d, 3) - 1));
     case 27: return fnx_mul_scalar(a, (double)pick(d, 4) - 1);

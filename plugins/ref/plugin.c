@@ -181,11 +181,13 @@ static const void *get_interface(void *context, const char *name) {
     return NULL;
 }
 
-/* A library built for a sanitizer fits only programs built for it, too. */
+/* A library built for a sanitizer fits only programs built for it, too. The build system knows best. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#ifdef FORNAX_BUILD_SANITIZERS
+#define BUILD FORNAX_BUILD_SANITIZERS
+#elif defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define BUILD 1u
 #elif defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 #define BUILD 2u
