@@ -43,7 +43,7 @@ logged() {
     log=$1
     shift
     if "$@" >"$log" 2>&1; then return 0; fi
-    grep -E 'error|Error|undefined reference|warning:' "$log" | head -n 20 >&2
+    grep -E 'error:|Error [0-9]|undefined reference|warning:' "$log" | head -n 20 >&2
     say "failed: $* (the whole output: $log)" >&2
     return 1
 }

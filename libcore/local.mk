@@ -9,6 +9,11 @@ fornaxinclude_HEADERS += \
 	libcore/include/fornax/tensor.h
 pkgconfig_DATA += libcore/fornax.pc
 
+# What libcore is compiled with: its internal headers, and what configure decided.
+core_cppflags = -I$(srcdir)/libcore $(JANSSON_CFLAGS) -DFORNAX_VERSION='"$(PACKAGE_VERSION)"' \
+	-DFORNAX_BUILD_SANITIZERS=$(FNX_BUILD_BITS)u -DFORNAX_SYSCONFDIR='"$(sysconfdir)"' -DFORNAX_DATADIR='"$(datadir)"' \
+	-DFORNAX_PLUGIN_LIBDIR='"$(plugindir)"'
+
 # The objects, also for tests of what the library does not export.
 noinst_LTLIBRARIES += libcore/libcore.la
 libcore_libcore_la_SOURCES = \
@@ -67,10 +72,26 @@ libcore_libcore_la_SOURCES = \
 	libcore/ops/shapes.c \
 	libcore/ops/sources.c \
 	libcore/ops/windows.c \
+	libcore/registry/catalog.c \
+	libcore/registry/catalog.h \
 	libcore/registry/discovery.c \
+	libcore/registry/host.c \
+	libcore/registry/host.h \
+	libcore/registry/json.c \
+	libcore/registry/json.h \
+	libcore/registry/listing.c \
 	libcore/registry/load.c \
+	libcore/registry/load.h \
 	libcore/registry/manifest.c \
+	libcore/registry/manifest.h \
+	libcore/registry/policy.c \
+	libcore/registry/policy.h \
+	libcore/registry/process.h \
+	libcore/registry/reason.h \
+	libcore/registry/registry.c \
 	libcore/registry/registry.h \
+	libcore/registry/trust.c \
+	libcore/registry/trust.h \
 	libcore/tensor/device.h \
 	libcore/tensor/dtype.h \
 	libcore/tensor/fail.c \
@@ -85,9 +106,7 @@ libcore_libcore_la_SOURCES = \
 	libcore/tensor/thread.h \
 	libcore/tensor/variable.c \
 	libcore/tensor/variable.h
-libcore_libcore_la_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libcore $(JANSSON_CFLAGS) \
-	-DFORNAX_VERSION='"$(PACKAGE_VERSION)"' -DFORNAX_BUILD_SANITIZERS=$(FNX_BUILD_BITS)u \
-	-DFORNAX_SYSCONFDIR='"$(sysconfdir)"' -DFORNAX_DATADIR='"$(datadir)"' -DFORNAX_PLUGIN_LIBDIR='"$(plugindir)"'
+libcore_libcore_la_CPPFLAGS = $(public_cppflags) $(core_cppflags)
 libcore_libcore_la_LIBADD = $(JANSSON_LIBS) -lm
 
 lib_LTLIBRARIES += libcore/libfornax.la

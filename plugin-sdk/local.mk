@@ -26,4 +26,4 @@ plugin_sdk_libfornax_check_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
 BUILT_SOURCES += plugin-sdk/include/fornax-plugin/op-table.h
 CLEANFILES += plugin-sdk/include/fornax-plugin/op-table.h
-EXTRA_DIST += plugin-sdk/op-table.awk plugin-sdk/plugin.map
+EXTRA_DIST += plugin-sdk/kernel/fit_poly.py plugin-sdk/kernel/poly.h plugin-sdk/op-table.awk plugin-sdk/plugin.map

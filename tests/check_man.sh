@@ -29,5 +29,14 @@ same_environment() {
 }
 
 ok 'fornax-env(7) lists the variables that libcore/base/env.c reads' same_environment
-rm -f check_env.code check_env.page
+
+same_options() {
+    for command in $("$top_builddir/fornax" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+        "$top_builddir/fornax" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
+    done | grep -v -x -e --help | sort -u >check_options.code
+    grep -o -e '\*--[a-z-]*\*' "$top_srcdir/man/fornax.1.scd" | tr -d '*' | grep -v -x -e --help -e --version | sort -u >check_options.page
+    [ -s check_options.code ] && diff check_options.code check_options.page
+}
+ok 'fornax(1) has the options that the program has' same_options
+rm -f check_env.* check_options.*
 tap_end

@@ -11,23 +11,21 @@ block() { awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } on && /^```/ { e
 
 compile() {
     block c >"$work/program.c" && [ -s "$work/program.c" ] || return 1
-    # shellcheck disable=SC2086 # a list of flags
-    ${CC:-cc} -std=c17 -Wall -Wextra -Werror $SANITIZE_CFLAGS "$work/program.c" -o "$work/program" \
+    ${CC:-cc} -std=c17 -Wall -Wextra -Werror "$work/program.c" -o "$work/program" \
         -I"$top_srcdir/libcore/include" -I"$top_srcdir/libnn/include" -I"$top_srcdir/plugin-sdk/include" \
         -I"$top_builddir/plugin-sdk/include" -L"$top_builddir/libnn/.libs" -L"$top_builddir/libcore/.libs" \
         -lfornax-nn -lfornax -Wl,-rpath,"$top_builddir/libnn/.libs:$top_builddir/libcore/.libs"
 }
-run() { (cd "$work" && ./program); }
+run_on() { (cd "$work" && FORNAX_DEVICE=$1 ./program); }
 
 table_is_current() {
     sed -n '/^<!-- table of ops/,/^<!-- end/p' "$top_srcdir/README.md" | sed '1d;$d' >"$work/readme"
-    # shellcheck disable=SC2086 # a list of arguments
-    "$top_builddir/tests/readme_table" $TABLE_PLUGINS >"$work/now" && diff "$work/readme" "$work/now" ||
-        { echo 'out of date: run `make readme`'; return 1; }
+    "$top_builddir/fornax" ops --markdown >"$work/now" || return 1
+    diff "$work/readme" "$work/now" || { echo 'out of date: run make readme'; return 1; }
 }
 
 ok 'the program compiles without a warning' compile
-ok 'the program runs' run
+for device in $(echo "$FORNAX_TEST_DEVICES" | tr , ' '); do ok "the program runs on $device" run_on "$device"; done
 if [ -f "$top_builddir/plugins/cpu/.libs/fornax-cpu.so" ]; then
     ok 'the table of ops is what the plugins say' table_is_current
 else

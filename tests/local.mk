@@ -25,31 +25,45 @@ AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_builddir)'; export top_builddir; \
 	CC='$(CC)'; export CC; \
-	TABLE_PLUGINS='$(table_plugins)'; export TABLE_PLUGINS; \
-	SANITIZERS='$(FNX_BUILD_WORDS)'; export SANITIZERS; \
-	SANITIZE_CFLAGS='$(FNX_LDFLAGS)'; export SANITIZE_CFLAGS; \
 	FORNAX_CPU_THREADS=1; export FORNAX_CPU_THREADS; \
 	unset MAKEFLAGS MAKELEVEL FORNAX_DEBUG FORNAX_DEVICE FORNAX_FALLBACK FORNAX_LAZY FORNAX_LOG FORNAX_MEMORY_LIMIT \
 	  FORNAX_NO_USER_PLUGINS;
 
 # Programs in C. All see libcore's internal headers; `inside` ones link its objects to call what is not exported, the others
 # link the libraries as programs do.
-AM_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libcore -I$(srcdir)/tests $(CHECK_CFLAGS) $(JANSSON_CFLAGS) \
+AM_CPPFLAGS = $(public_cppflags) $(core_cppflags) -I$(srcdir)/tests $(CHECK_CFLAGS) \
 	-DTEST_SOURCE_DIR='"$(abs_srcdir)/tests"' -DTEST_BUILD_DIR='"$(abs_builddir)"'
 AM_LDFLAGS = $(all_ldflags) -no-install
-LDADD = tests/support/libsupport.la plugin-sdk/libfornax-check.a libnn/libfornax-nn.la libcore/libfornax.la $(CHECK_LIBS) -lm
-inside_ldadd = tests/support/libsupport.la plugin-sdk/libfornax-check.a libcore/libcore.la $(CHECK_LIBS) -lm
+support_ldadd = tests/support/libsupport.la plugin-sdk/libfornax-check.a $(CHECK_LIBS) $(JANSSON_LIBS) -lm
+LDADD = $(support_ldadd) libnn/libfornax-nn.la libcore/libfornax.la
+inside_ldadd = $(support_ldadd) libcore/libcore.la
 
 check_LTLIBRARIES += tests/support/libsupport.la
 tests_support_libsupport_la_SOURCES = \
 	tests/support/backend.c \
 	tests/support/backend.h \
+	tests/support/child.h \
 	tests/support/devices.h \
 	tests/support/fragment.c \
 	tests/support/fragment.h \
+	tests/support/op_cases.c \
+	tests/support/op_cases.h \
 	tests/support/ref.h
 
-inside_tests =
+inside_tests = \
+	tests/test_base \
+	tests/test_grad \
+	tests/test_infer \
+	tests/test_manifest \
+	tests/test_ops \
+	tests/test_registry
+
+tests_test_base_LDADD = $(inside_ldadd)
+tests_test_grad_LDADD = $(inside_ldadd)
+tests_test_infer_LDADD = $(inside_ldadd)
+tests_test_manifest_LDADD = $(inside_ldadd)
+tests_test_ops_LDADD = $(inside_ldadd)
+tests_test_registry_LDADD = $(inside_ldadd)
 
 outside_tests = \
 	tests/test_graph \
@@ -59,11 +73,31 @@ outside_tests = \
 	tests/test_ref_elementwise \
 	tests/test_ref_ops
 
+# Values from outside, and the scripts that made them: those need PyTorch, the tests do not.
+fixtures = \
+	tests/fixtures/manifest_cases.json \
+	tests/fixtures/ops.json \
+	tests/fixtures/ops.py
+EXTRA_DIST += $(fixtures)
+
 if HAVE_CHECK
 check_PROGRAMS += $(inside_tests) $(outside_tests)
 TESTS += $(inside_tests) $(outside_tests)
 endif
 
+# Every reader of foreign bytes has a fuzz target and a corpus; without a fuzzer, tests/fuzz/driver.c runs it.
+fuzz_targets = tests/fuzz/fuzz_manifest
+tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz_manifest.c
+tests_fuzz_fuzz_manifest_LDADD = libcore/libcore.la
+check_PROGRAMS += $(fuzz_targets)
+TESTS += $(fuzz_targets)
+EXTRA_DIST += tests/corpus
+
+# A helper of shell tests.
+check_PROGRAMS += tests/support/json_values
+tests_support_json_values_LDADD = $(JANSSON_LIBS)
+
+# Scripts that look at the tree and at what is installed; once is enough, without sanitizers.
 tree_tests = \
 	tests/check_dist.sh \
 	tests/check_exports.sh \
@@ -71,11 +105,14 @@ tree_tests = \
 	tests/check_install.sh \
 	tests/check_layers.sh \
 	tests/check_man.sh \
-	tests/check_readme.sh
+	tests/check_readme.sh \
+	tests/check_schema.sh
 
 dist_check_SCRIPTS += $(tree_tests)
 EXTRA_DIST += tests/tap.sh
+if !SANITIZE
 TESTS += $(tree_tests)
+endif
 
 # A backend that computes nothing, for bench/records: a module like a plugin, never installed.
 check_LTLIBRARIES += tests/plugins/fornax-null.la
@@ -87,18 +124,25 @@ tests/plugins/null.json: manifests/ref.json.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(fill_manifest) -e 's|"ref"|"null"|' \
 	  -e 's|@''LIBRARY@|$(abs_builddir)/tests/plugins/.libs/fornax-null.so|' $< > $@
 check_DATA = tests/plugins/null.json
+
+# Plugins of which each but the first breaks one rule; `borrowed` has the descriptor of a library that it depends on.
+fake_variations = good name size old claim magic epoch build init open absent function undefined borrowed
+fake_plugins = $(fake_variations:%=tests/plugins/fake-%.so)
+tests/plugins/fake-%.so: tests/plugins/fake.c plugin-sdk/include/fornax-plugin/op-table.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(sdk_cppflags) $(plugin_cppflags) -DFAKE_$* $(AM_CFLAGS) $(CFLAGS) -fPIC -shared \
+	  -o $@ $< $(fake_$*_ldflags)
+fake_borrowed_ldflags = -Ltests/plugins -Wl,--no-as-needed -l:fake-good.so -Wl,-rpath,'$$ORIGIN'
+tests/plugins/fake-borrowed.so: tests/plugins/fake-good.so
+check_DATA += $(fake_plugins)
+EXTRA_DIST += tests/plugins/fake.c
 CLEANFILES += $(check_DATA)
 
-# The table of README.md, from the plugins that were built.
-check_PROGRAMS += tests/readme_table
-tests_readme_table_LDADD = tests/support/libsupport.la libcore/libcore.la
-table_plugins = cpu=plugins/cpu/.libs/fornax-cpu.so ref=plugins/ref/.libs/fornax-ref.so
-
-readme: tests/readme_table $(plugin_LTLIBRARIES)
+# The table of README.md, from what the plugins say.
+readme: all
 	$(AM_V_GEN)sed '/^<!-- table of ops/q' $(srcdir)/README.md > README.tmp && \
-	  tests/readme_table $(table_plugins) >> README.tmp && \
+	  ./fornax ops --markdown >> README.tmp && \
 	  sed -n '/^<!-- end/,$$p' $(srcdir)/README.md >> README.tmp && mv README.tmp $(srcdir)/README.md
 .PHONY: readme
 
 clean-local:
-	rm -rf tests/home check_*.tmp README.tmp
+	rm -rf tests/home check_*.tmp README.tmp *.crash

@@ -1,6 +1,16 @@
 # The program `fornax`. `build/fornax` (tools/uninstalled.in) runs it from the build tree.
 bin_PROGRAMS += tools/fornax
-tools_fornax_SOURCES =
-tools_fornax_CPPFLAGS = $(public_cppflags)
+tools_fornax_SOURCES = \
+	tools/cmd_devices.c \
+	tools/cmd_ops.c \
+	tools/cmd_plugins.c \
+	tools/columns.c \
+	tools/columns.h \
+	tools/main.c \
+	tools/options.c \
+	tools/progress.c \
+	tools/progress.h \
+	tools/tool.h
+tools_fornax_CPPFLAGS = $(public_cppflags) $(JANSSON_CFLAGS)
 tools_fornax_LDFLAGS = $(all_ldflags)
-tools_fornax_LDADD = libnn/libfornax-nn.la libcore/libfornax.la
+tools_fornax_LDADD = libnn/libfornax-nn.la libcore/libfornax.la $(JANSSON_LIBS) -lm

@@ -1,4 +1,6 @@
-/* The one reader of the environment, and the one table of what it reads. */
+/* The one reader of the environment, and the one table of what it reads.
+ *
+ * Programs with more privileges than their user (AT_SECURE) see no variable at all. */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H
 
@@ -6,19 +8,24 @@
 
 typedef struct fnx_env_variable {
     const char *name, *value_hint, *fallback, *summary;
-    bool path; /* ignored where the program has elevated privileges */
 } fnx_env_variable;
 
 extern const fnx_env_variable fnx_env_variables[]; /* ends with a NULL name */
 
-/* The value when first asked for (kept: later changes of the environment do not show), or NULL. Only names of the table. */
+/* The value at the first call (later changes of the environment do not show), or NULL. Only names of the table. */
 const char *fnx_env_text(const char *name);
 
-/* Whether a word stands in FORNAX_DEBUG. */
+/* Whether an on/off variable is on: set, and not to "", 0, off, no or false. */
+bool fnx_env_on(const char *name);
+
+/* Whether the word "handles" stands in FORNAX_DEBUG. */
 bool fnx_debug_handles(void);
 
-/* $XDG_DATA_HOME, $HOME: not ours, read the same way. */
+/* $XDG_DATA_HOME, $HOME: not ours, with the same rule about privileges. */
 const char *fnx_env_foreign(const char *name);
+
+/* Logs a warning for each FORNAX_ name that is not in the table. The registry calls it when it starts. */
+void fnx_env_warn_of_unknown(void);
 
 /* More rights than the caller: user paths do not count (AT_SECURE). */
 bool fnx_env_elevated(void);

@@ -22,12 +22,28 @@ struct fnx_error {
 static __thread record last;
 static __thread fnx_error_info info;
 
-static const struct { fnx_status code; const char *name; } names[] = {
-    {FNX_OK, "FNX_OK"}, {FNX_E_INVALID, "FNX_E_INVALID"}, {FNX_E_DECLINED, "FNX_E_DECLINED"}, {FNX_E_NO_MEMORY, "FNX_E_NO_MEMORY"},
-    {FNX_E_INDEX, "FNX_E_INDEX"}, {FNX_E_DEVICE_LOST, "FNX_E_DEVICE_LOST"}, {FNX_E_INTERNAL, "FNX_E_INTERNAL"},
-    {FNX_E_SHAPE, "FNX_E_SHAPE"}, {FNX_E_DTYPE, "FNX_E_DTYPE"}, {FNX_E_DEVICE, "FNX_E_DEVICE"}, {FNX_E_GRADIENT, "FNX_E_GRADIENT"},
-    {FNX_E_LOST, "FNX_E_LOST"}, {FNX_E_NOT_FOUND, "FNX_E_NOT_FOUND"}, {FNX_E_PLUGIN, "FNX_E_PLUGIN"}, {FNX_E_IO, "FNX_E_IO"},
-    {FNX_E_FORMAT, "FNX_E_FORMAT"}, {FNX_E_UNSUPPORTED, "FNX_E_UNSUPPORTED"}, {FNX_E_FORKED, "FNX_E_FORKED"},
+static const struct {
+    fnx_status code;
+    const char *name;
+} names[] = {
+    {FNX_OK, "FNX_OK"},
+    {FNX_E_INVALID, "FNX_E_INVALID"},
+    {FNX_E_DECLINED, "FNX_E_DECLINED"},
+    {FNX_E_NO_MEMORY, "FNX_E_NO_MEMORY"},
+    {FNX_E_INDEX, "FNX_E_INDEX"},
+    {FNX_E_DEVICE_LOST, "FNX_E_DEVICE_LOST"},
+    {FNX_E_INTERNAL, "FNX_E_INTERNAL"},
+    {FNX_E_SHAPE, "FNX_E_SHAPE"},
+    {FNX_E_DTYPE, "FNX_E_DTYPE"},
+    {FNX_E_DEVICE, "FNX_E_DEVICE"},
+    {FNX_E_GRADIENT, "FNX_E_GRADIENT"},
+    {FNX_E_LOST, "FNX_E_LOST"},
+    {FNX_E_NOT_FOUND, "FNX_E_NOT_FOUND"},
+    {FNX_E_PLUGIN, "FNX_E_PLUGIN"},
+    {FNX_E_IO, "FNX_E_IO"},
+    {FNX_E_FORMAT, "FNX_E_FORMAT"},
+    {FNX_E_UNSUPPORTED, "FNX_E_UNSUPPORTED"},
+    {FNX_E_FORKED, "FNX_E_FORKED"},
     {FNX_E_CANCELLED, "FNX_E_CANCELLED"},
 };
 
@@ -39,7 +55,7 @@ const char *fnx_status_name(fnx_status code) {
     return "unknown status";
 }
 
-/* ---- the thread's ------------------------------------------------------------------------------------------------------ */
+/* ---- the thread's ------------------------------------------------------------------------------------------------ */
 
 const fnx_error_info *fnx_last_error(void) {
     info = (fnx_error_info){last.code, last.message, last.op, last.plugin, last.chain};
@@ -78,11 +94,12 @@ void fnx_error_set_op(const char *op) { snprintf(last.op, sizeof last.op, "%s", 
 void fnx_error_set_plugin(const char *plugin) { snprintf(last.plugin, sizeof last.plugin, "%s", plugin); }
 
 fnx_status fnx_perror(const char *what) {
-    fnx_log_write(FNX_TOPIC_PROGRAM, FNX_LOG_ERROR, "%s: %s%s%s", what, last.message, *last.chain ? "; while " : "", last.chain);
+    fnx_log_write(FNX_TOPIC_PROGRAM, FNX_LOG_ERROR, "%s: %s%s%s", what, last.message, *last.chain ? "; while " : "",
+                  last.chain);
     return last.code;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
 
 static fnx_error no_memory = {INT32_MAX / 2, {FNX_E_NO_MEMORY, "no host memory", "", "", ""}};
 
@@ -122,7 +139,7 @@ fnx_status fnx_error_raise(const fnx_error *e) {
     return last.code;
 }
 
-/* ---- forks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
 
 static int forked; /* atomic */
 
@@ -133,6 +150,7 @@ fnx_status fnx_fork_check(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);
     if (!__atomic_load_n(&forked, __ATOMIC_RELAXED)) return FNX_OK;
-    return fnx_error_set(FNX_E_FORKED, "this process was forked after it had used a device: open devices in the child before the first use, "
-                         "or start it with exec");
+    return fnx_error_set(FNX_E_FORKED,
+                         "this process was forked from one that had used a device, whose threads and memory did not "
+                         "come along: fork before the first use, or start the child with exec");
 }

@@ -32,7 +32,7 @@ const char *fnx_error_message(const fnx_error *e);
 /* Makes it the thread's last error; returns its code. */
 fnx_status fnx_error_raise(const fnx_error *e);
 
-/* FNX_E_FORKED in a child of a process that used a device: its threads and handles are not there. */
+/* FNX_E_FORKED in a child whose parent had called this before the fork: threads of devices are not there. */
 fnx_status fnx_fork_check(void);
 
 #endif

@@ -16,7 +16,8 @@ static int distance(const char *a, const char *b) {
         now[0] = i;
         for (int j = 1; j <= m; j++) {
             now[j] = smaller(smaller(up[j] + 1, now[j - 1] + 1), up[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = smaller(now[j], two_up[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = smaller(now[j], two_up[j - 2] + 1);
         }
     }
     return row[n % 3][m];

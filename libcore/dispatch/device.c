@@ -101,8 +101,9 @@ static fnx_device *handle_new(fnx_hardware *h) {
     return d;
 }
 
+static fnx_device none; /* the failed device for when there is no memory for one */
+
 static fnx_device *failed(void) {
-    static fnx_device none;
     fnx_device *d = handle_new(NULL);
     if (!d) d = &none;
     if (!d->error) d->error = fnx_error_take_last();
@@ -189,6 +190,10 @@ void fnx_device_close(fnx_device *device) {
     if (!device || device->closed) return;
     device->closed = true;
     if (device->hardware) fnx_hardware_unref(device->hardware);
+    else if (device != &none) { /* failed: nothing points to it */
+        fnx_error_unref(device->error);
+        free(device);
+    }
 }
 
 fnx_status fnx_device_status(const fnx_device *device) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 static void patch(const fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs) {
-    if (p->n_arena_patches && p->arena_address != r->arena->at.address) {
+    if (p->n_arena_patches && (p->arena_address != r->arena->at.address || p->n_dyn_patches)) { /* below these are added to */
         const fnx_binding *arena = &r->arena->at;
         for (int64_t i = 0; i < p->n_arena_patches; i++)
             *p->arena_patches[i].at = (fnx_binding){arena->address + p->arena_patches[i].offset, arena->memory};

@@ -50,7 +50,7 @@ static void sweep(fnx_recorder *r, bool every_handle) {
 
 void fnx_demand(fnx_recorder *r, bool every_handle) {
     memset(r->mark, 0, (size_t)r->n);
-    memset(r->donatable, 1, (size_t)r->n_inputs);
+    if (r->n_inputs) memset(r->donatable, 1, (size_t)r->n_inputs);
     sweep(r, every_handle);
     for (int64_t j = 0; j < r->n_inputs; j++) { /* nobody but this graph may refer to it; a handle from _get is only lent */
         const fnx_tensor *t = r->inputs[j];

@@ -149,8 +149,6 @@ static int32_t identity(const fnx_ir *ir, int op, const int32_t *in) {
 }
 
 static int32_t elementwise(fnx_ir *ir, int op, int dtype, int rank, const int64_t *sizes, int n_in, int32_t *in) {
-    int64_t count = 1;
-    for (int d = 0; d < rank; d++) count *= sizes[d];
     for (int k = 0; k < n_in; k++) {
         if (in[k] < 0) return FNX_IR_NONE;
         in[k] = through_fill(ir, in[k]);
@@ -258,6 +256,15 @@ static int32_t from_source(fnx_ir *ir, const fnx_tensor *y, const int32_t *scala
     return compute(ir, y->op, y->dtype, y->rank, sizes, 3, in, NULL);
 }
 
+/* Leading axes of size 1, which a batch is broadcast over. */
+static int32_t with_rank(fnx_ir *ir, int32_t x, int rank) {
+    int64_t sizes[FNX_MAX_RANK];
+    if (x < 0) return x;
+    int missing = rank - ir->node[x].rank;
+    for (int d = 0; d < rank; d++) sizes[d] = d < missing ? 1 : ir->node[x].size[d - missing];
+    return fnx_ir_reshape(ir, x, rank, sizes);
+}
+
 static int32_t convert(fnx_ir *ir, const source *s, fnx_tensor *y, int64_t first_arg) {
     const fnx_op_info *op = &fnx_ops[y->op];
     int32_t few[8], few_scalars[FNX_MAX_RANK], *in = few, *scalars = few_scalars;
@@ -291,6 +298,11 @@ static int32_t convert(fnx_ir *ir, const source *s, fnx_tensor *y, int64_t first
         if (!copy) return FNX_IR_NONE;
         attr = memcpy(copy, attr, op->attr_bytes);
     }
+    for (int k = 0; k < y->n_operands; k++) { /* an anchor reads memory: what is only a number gets some */
+        int32_t root = fnx_ir_root(ir, in[k]);
+        if (root >= 0 && (ir->node[root].kind == FNX_IR_SCALAR || ir->node[root].kind == FNX_IR_INDEX)) in[k] = fnx_ir_copy(ir, in[k]);
+    }
+    for (int k = 0; k < y->n_operands && y->op == FNX_OP_matmul; k++) in[k] = with_rank(ir, in[k], y->rank);
     return compute(ir, y->op, y->dtype, y->rank, y->size, y->n_operands, in, attr);
 }
 

@@ -146,7 +146,9 @@ fnx_status fnx_recorder_append(fnx_recorder *r, fnx_tensor *y) {
     fnx_set_state(y, FNX_PENDING);
     y->owner = r, y->id = (int32_t)r->n, y->epoch = r->epoch;
     r->pending[r->n] = y, r->code[r->n++] = c;
-    r->pending_bytes += y->count * fnx_dtypes[y->dtype].bytes + (int64_t)sizeof *y;
+    bool strides = y->op == FNX_OP_reshape || y->op == FNX_OP_permute || y->op == FNX_OP_expand || y->op == FNX_OP_slice; /* take no memory */
+    int64_t bytes = (strides ? 0 : y->count * fnx_dtypes[y->dtype].bytes) + (int64_t)sizeof *y;
+    if (__builtin_add_overflow(r->pending_bytes, bytes, &r->pending_bytes)) r->pending_bytes = INT64_MAX;
     return FNX_OK;
 }
 

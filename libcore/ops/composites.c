@@ -6,11 +6,9 @@
 
 #include <fornax/ops.h>
 
-static bool usable(const fnx_tensor *x) { return x && fnx_state(x) != FNX_FAILED; }
-
 static fnx_tensor *along(int op, fnx_tensor *x, int axis) {
     int a;
-    if (!usable(x)) return fnx_copy(x);
+    if (!fnx_usable(x)) return fnx_unusable(fnx_ops[op].name, 0, x);
     if (!fnx_shape_axis(x->rank, axis, &a)) {
         char text[FNX_DESCRIBE_BYTES];
         return fnx_tensor_failed(FNX_E_SHAPE, "%s: axis %d is out of range for %s", fnx_ops[op].name, axis, fnx_tensor_describe(x, text));
@@ -29,12 +27,18 @@ static bool labels_fit(const fnx_tensor *logits, const fnx_tensor *labels) {
     if (logits->rank < 2 || labels->rank != logits->rank - 1 || labels->size[0] != logits->size[0]) return false;
     for (int d = 2; d < logits->rank; d++)
         if (labels->size[d - 1] != logits->size[d]) return false;
-    return (FNX_MASK(labels->dtype) & FNX_MASK_INTS) != 0;
+    return true;
 }
 
 fnx_tensor *fnx_cross_entropy_with(fnx_tensor *logits, fnx_tensor *labels, int reduction) {
-    if (!usable(logits)) return fnx_copy(logits);
-    if (!usable(labels)) return fnx_copy(labels);
+    if (!fnx_usable(logits)) return fnx_unusable("cross_entropy", 0, logits);
+    if (!fnx_usable(labels)) return fnx_unusable("cross_entropy", 1, labels);
+    if (reduction < FNX_REDUCE_MEAN || reduction > FNX_REDUCE_NONE)
+        return fnx_tensor_failed(FNX_E_INVALID, "cross_entropy: there is no reduction %d: FNX_REDUCE_MEAN, FNX_REDUCE_SUM or FNX_REDUCE_NONE", reduction);
+    if (!(FNX_MASK(labels->dtype) & FNX_MASK_INTS)) {
+        char text[FNX_DESCRIBE_BYTES];
+        return fnx_tensor_failed(FNX_E_DTYPE, "cross_entropy: the labels are %s, not integers: fnx_cast() them", fnx_tensor_describe(labels, text));
+    }
     if (!labels_fit(logits, labels)) {
         char a[FNX_DESCRIBE_BYTES], b[FNX_DESCRIBE_BYTES];
         return fnx_tensor_failed(FNX_E_SHAPE, "cross_entropy: logits are %s, labels %s: for logits [n, c, ..] labels are integers [n, ..]", fnx_tensor_describe(logits, a),
@@ -55,7 +59,7 @@ fnx_tensor *fnx_cross_entropy(fnx_tensor *logits, fnx_tensor *labels) { return f
 /* ---- dropout, batch norm ------------------------------------------------------------------------------------------------------ */
 
 fnx_tensor *fnx_dropout(fnx_tensor *x, double p) {
-    if (!usable(x)) return fnx_copy(x);
+    if (!fnx_usable(x)) return fnx_unusable("dropout", 0, x);
     if (!(p >= 0 && p < 1)) return fnx_tensor_failed(FNX_E_INVALID, "dropout: the probability %g is not in [0, 1)", p);
     if (p == 0) return fnx_copy(x);
     FNX_SCOPE_QUIET;

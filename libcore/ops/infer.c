@@ -15,7 +15,11 @@ static const char *name_of(const fnx_tensor *y) { return fnx_ops[y->op].name; }
     char a##_text[FNX_DESCRIBE_BYTES], b##_text[FNX_DESCRIBE_BYTES]; \
     fnx_tensor_describe(a, a##_text), fnx_tensor_describe(b, b##_text)
 
-fnx_status fnx_infer_count(fnx_tensor *y) { return fnx_shape_count(y); }
+fnx_status fnx_infer_count(fnx_tensor *y) {
+    if (fnx_shape_count(y) == FNX_OK) return FNX_OK;
+    char text[FNX_DESCRIBE_BYTES];
+    return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the result would be %s: sizes are negative, or their product overflows", name_of(y), fnx_tensor_describe(y, text));
+}
 
 fnx_status fnx_infer_takes(fnx_tensor *y, int k) {
     const fnx_tensor *x = fnx_operand(y, k);
@@ -107,7 +111,7 @@ fnx_status infer_cast(fnx_tensor *y) {
         return fnx_tensor_fail(y, FNX_E_DTYPE, "cast: dtype %d (%s) is not supported", to, fnx_dtype_text(to));
     FNX_TRY(infer_same(y));
     y->dtype = (uint8_t)to;
-    return FNX_OK;
+    return fnx_infer_count(y); /* elements may have become larger */
 }
 
 fnx_status infer_source(fnx_tensor *y) {
@@ -139,7 +143,7 @@ fnx_status infer_reduce_nonempty(fnx_tensor *y) {
 fnx_status infer_argmax(fnx_tensor *y) {
     FNX_TRY(infer_reduce_nonempty(y));
     y->dtype = FNX_I64;
-    return FNX_OK;
+    return fnx_infer_count(y);
 }
 
 fnx_status infer_softmax(fnx_tensor *y) { return infer_same(y); }
@@ -190,7 +194,7 @@ fnx_status infer_gather(fnx_tensor *y) {
     FNX_TRY(check_index(y, x, index, ((const fnx_attr_axis *)fnx_attr(y))->axis));
     fnx_infer_like(y, index);
     y->dtype = x->dtype;
-    return FNX_OK;
+    return fnx_infer_count(y);
 }
 
 fnx_status infer_scatter(fnx_tensor *y) {

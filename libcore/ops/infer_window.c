@@ -6,8 +6,7 @@
 int64_t fnx_window_size(int64_t size, int64_t window, int64_t dilation, int64_t stride, int64_t low, int64_t high) {
     int64_t span, room;
     if (__builtin_mul_overflow(window - 1, dilation, &span) || __builtin_add_overflow(size, low + high, &room)) return -1;
-    room -= span + 1;
-    return room < 0 ? -1 : room / stride + 1;
+    return room <= span ? -1 : (room - span - 1) / stride + 1;
 }
 
 fnx_status infer_conv(fnx_tensor *y) {
@@ -48,7 +47,7 @@ static fnx_status pool(fnx_tensor *y, int64_t *out_window) {
     fnx_infer_like(y, x);
     *out_window = 1;
     for (int d = 0; d < (int)a->spatial; d++) {
-        if (a->window[d] < 1 || a->stride[d] < 1 || a->pad_low[d] < 0 || a->pad_high[d] < 0 || a->pad_low[d] * 2 > a->window[d] || a->pad_high[d] * 2 > a->window[d])
+        if (a->window[d] < 1 || a->stride[d] < 1 || a->pad_low[d] < 0 || a->pad_high[d] < 0 || a->pad_low[d] > a->window[d] / 2 || a->pad_high[d] > a->window[d] / 2)
             return fnx_tensor_fail(y, FNX_E_INVALID, "%s: window and stride must be at least 1, padding at most half the window (axis %d: window %d, stride %d, padding "
                                    "%d and %d)", name, d, a->window[d], a->stride[d], a->pad_low[d], a->pad_high[d]);
         *out_window *= a->window[d];

@@ -32,6 +32,14 @@ fnx_tensor *fnx_record_scalar(int op, fnx_tensor *x, double s, int at);
 /* The 64 bits that a scalar of a dtype is recorded as; false if the dtype has no such value (2.5 as an integer). */
 bool fnx_scalar_bits(int dtype, double s, uint64_t *out);
 
+/* For public functions that look at an operand before they record. */
+static inline bool fnx_usable(const fnx_tensor *x) { return x && fnx_state(x) != FNX_FAILED; }
+
+/* What such a function returns if operand k is not usable: the operand's cause, or that it is NULL. */
+static inline fnx_tensor *fnx_unusable(const char *op, int k, fnx_tensor *x) {
+    return x ? fnx_record_unary(FNX_OP_copy, x) : fnx_tensor_failed(FNX_E_INVALID, "%s: operand %d is NULL", op, k);
+}
+
 /* Whether operand k of y is a scalar. */
 static inline bool fnx_operand_is_scalar(const fnx_tensor *y, int k) { return (y->scalar_mask >> k & 1) != 0; }
 

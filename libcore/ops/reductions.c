@@ -28,7 +28,7 @@ static fnx_tensor *without(fnx_tensor *y, uint32_t axes) {
 static fnx_tensor *reduce(int op, fnx_tensor *x, fnx_axes axes, bool keep) {
     fnx_attr_reduce attr = {0, 0};
     int bad = 0;
-    if (!x || fnx_state(x) == FNX_FAILED) return fnx_copy(x);
+    if (!fnx_usable(x)) return fnx_unusable(fnx_ops[op].name, 0, x);
     if (!axes_mask(x, axes, &attr.axes, &bad)) {
         char text[FNX_DESCRIBE_BYTES];
         return fnx_tensor_failed(FNX_E_SHAPE, "%s: axis %d is out of range, or named twice, for %s", fnx_ops[op].name, bad, fnx_tensor_describe(x, text));
@@ -47,7 +47,8 @@ fnx_tensor *fnx_argmax(fnx_tensor *x, int axis, bool keep) {
 
 fnx_tensor *fnx_mean(fnx_tensor *x, fnx_axes axes, bool keep) {
     char text[FNX_DESCRIBE_BYTES];
-    if (x && fnx_state(x) != FNX_FAILED && !fnx_dtype_is_float(x->dtype))
+    if (!fnx_usable(x)) return fnx_unusable("mean", 0, x);
+    if (!fnx_dtype_is_float(x->dtype))
         return fnx_tensor_failed(FNX_E_DTYPE, "mean: %s is no float: fnx_cast() it", fnx_tensor_describe(x, text));
     fnx_tensor *sum = fnx_sum(x, axes, keep);
     if (fnx_state(sum) == FNX_FAILED) return sum;

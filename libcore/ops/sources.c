@@ -5,6 +5,7 @@
 #include "tensor/shape.h"
 
 #include <fornax/ops.h>
+#include <math.h>
 
 /* Checks what the record cannot hold: rank and sizes; resolves dtype 0. */
 static fnx_tensor *source(fnx_device *device, int op, int dtype, bool integer, int rank, const int64_t *sizes, const void *attr,
@@ -27,7 +28,7 @@ fnx_tensor *fnx_fill(fnx_device *device, int dtype, int rank, const int64_t *siz
 }
 
 fnx_tensor *fnx_fill_like(fnx_tensor *x, double value) {
-    if (!x || fnx_tensor_status(x)) return fnx_copy(x);
+    if (!fnx_usable(x)) return fnx_unusable("fill_like", 0, x);
     return fnx_fill(x->device, x->dtype, x->rank, x->size, value);
 }
 
@@ -46,7 +47,12 @@ static fnx_tensor *random_source(fnx_device *device, int op, int dtype, int rank
 
 fnx_tensor *fnx_uniform(fnx_device *device, int dtype, int rank, const int64_t *sizes, double low, double high) {
     fnx_tensor *u = random_source(device, FNX_OP_uniform, dtype, rank, sizes);
-    return low == 0 && high == 1 ? u : fnx_add_scalar(fnx_mul_scalar(u, high - low), low);
+    if ((low == 0 && high == 1) || fnx_state(u) == FNX_FAILED) return u;
+    u = fnx_add_scalar(fnx_mul_scalar(u, high - low), low);
+    if (low == high) return u;
+    /* the largest numbers may round up to `high`, which is not in the range */
+    double last = u->dtype == FNX_F32 ? (double)nextafterf((float)high, (float)low) : nextafter(high, low);
+    return low < high ? fnx_minimum_scalar(u, last) : fnx_maximum_scalar(u, last);
 }
 
 fnx_tensor *fnx_normal(fnx_device *device, int dtype, int rank, const int64_t *sizes, double mean, double deviation) {

@@ -1,10 +1,7 @@
-/* Plugins: found through manifests, loaded when first needed, never unloaded.
+/* What the rest of libfornax asks of the registry: plugins and devices by name. Listing is in <fornax/plugins.h>.
  *
- *   manifest.c    one file -> one candidate, checked field by field
- *   discovery.c   the search order: which candidate of a name wins
- *   load.c        dlopen, the descriptor, the host table; opening devices
- *
- * Start-up reads manifests only. The list of candidates is made once and only grows; the lock is never held in plugin code. */
+ * Plugins are loaded when first asked for, once per process, and stay. All functions may be called from any
+ * thread; no lock is held while plugin code runs, so plugins may log, and may open devices of other plugins. */
 #ifndef REGISTRY_REGISTRY_H
 #define REGISTRY_REGISTRY_H
 
@@ -12,58 +9,26 @@
 
 #include <fornax-plugin/plugin.h>
 
-typedef enum fnx_plugin_state { /* order of a life; MASKED, GATED, REJECTED and FAILED are ends */
-    FNX_PLUGIN_FOUND, FNX_PLUGIN_MASKED, FNX_PLUGIN_GATED, FNX_PLUGIN_REJECTED, FNX_PLUGIN_LOADING, FNX_PLUGIN_READY, FNX_PLUGIN_FAILED
-} fnx_plugin_state;
+/* The plugin of that name, loaded and initialised. Descriptor and context live as long as the process.
+ *
+ * Errors: FNX_E_NOT_FOUND (no manifest has the name), FNX_E_PLUGIN (masked, rejected, gated or failed); both list
+ * every candidate and why it was not used. FNX_E_FORKED in a child of a process that had used plugins. */
+FNX_CHECKED fnx_status fnx_registry_plugin(const char *name, const fnx_plugin **out_plugin, void **out_context);
 
-enum { FNX_REASON_BYTES = 512 };
+/* Opens a device. `options` is "key=value&key=value" or "": what the plugin asks for as config(key) during the
+ * call. An option that it did not ask for is an error which lists those it did. The caller closes with
+ * out_table->close. */
+FNX_CHECKED fnx_status fnx_registry_device_open(const char *plugin, const char *address, const char *options,
+                                                const fnx_device_table **out_table, void **out_device);
 
-typedef enum fnx_origin { /* where a manifest was found; earlier ones win */
-    FNX_ORIGIN_PROGRAM, FNX_ORIGIN_PATH, FNX_ORIGIN_USER, FNX_ORIGIN_ADMIN, FNX_ORIGIN_SYSTEM
-} fnx_origin;
+/* Loads every backend that can be loaded and calls `each` for its devices, by addresses that device_open takes;
+ * for a plugin without any (not usable, or no hardware) once, with address NULL and the reason. A result other
+ * than 0 stops. */
+FNX_CHECKED fnx_status fnx_registry_devices(int (*each)(void *user, const char *plugin, const char *address,
+                                                        const char *reason),
+                                            void *user);
 
-typedef struct fnx_candidate {
-    char *manifest;          /* path of the manifest */
-    char *name, *version, *kind, *summary, *license, *devices, *library;
-    fnx_origin origin;
-    fnx_plugin_state state;
-    bool shadowed, enabled;
-    uint32_t epoch, build;
-    char reason[FNX_REASON_BYTES];
-    void *config;            /* json_t: defaults of the plugin's options, or NULL */
-    const fnx_plugin *plugin; /* READY */
-    void *context;
-    struct fnx_candidate *next;
-} fnx_candidate;
-
-/* Opens a device of the plugin of this name, loading it if need be. `options`: key=value&..., which the plugin reads through
- * the host table's config; one that it does not read is an error. */
-fnx_status fnx_registry_device_open(const char *plugin, const char *address, const char *options, const fnx_device_table **out_table,
-                                    void **out_device);
-
-/* Every device of every plugin that loads: address "0", "1", ...; for a plugin that does not, address NULL and the reason. */
-fnx_status fnx_registry_devices(int (*each)(void *user, const char *plugin, const char *address, const char *reason), void *user);
-
-/* The admin's default, or NULL. */
+/* The device that the administrator made the default, or NULL. Lives as long as the process. */
 const char *fnx_registry_default_device(void);
-
-/* ---- between the files ---------------------------------------------------------------------------------------------------- */
-
-/* A candidate for the manifest file; REJECTED with a reason where it is not right. NULL: no host memory. */
-fnx_candidate *fnx_manifest_read(const char *path, fnx_origin origin);
-void fnx_candidate_destroy(fnx_candidate *c);
-fnx_status fnx_candidate_reject(fnx_candidate *c, fnx_plugin_state state, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* Whether file and directory belong to root or us and only they can write there. `fd` is open; false with `why`. */
-bool fnx_trusted(int fd, const char *path, char *why, size_t size);
-bool fnx_trusted_directory(const char *file, char *why, size_t size);
-
-/* The list in search order, made at the first call. */
-fnx_candidate *fnx_candidates(void);
-/* The one that is used for a name, or NULL. */
-fnx_candidate *fnx_candidate_find(const char *name);
-
-/* READY, or the error why not. */
-fnx_status fnx_candidate_load(fnx_candidate *c);
 
 #endif

@@ -17,9 +17,10 @@ const fnx_dtype_info fnx_dtypes[16] = {
 static bool count_of(int dtype, int rank, const int64_t *sizes, int64_t *out) {
     int64_t n = 1, bytes;
     bool empty = false;
-    for (int d = 0; d < rank; d++) empty |= sizes[d] == 0;
-    for (int d = 0; d < rank; d++)
-        if (sizes[d] < 0 || (!empty && !fnx_size_mul(n, sizes[d], &n))) return false;
+    for (int d = 0; d < rank; d++) { /* the other sizes of an empty tensor too: strides are made of them */
+        if (sizes[d] < 0 || (sizes[d] && !fnx_size_mul(n, sizes[d], &n))) return false;
+        empty |= sizes[d] == 0;
+    }
     *out = empty ? 0 : n;
     return fnx_size_mul(n, fnx_dtypes[dtype].bytes, &bytes) && bytes <= INT64_MAX / 2;
 }

@@ -19,6 +19,17 @@ static void philox(uint64_t key, uint64_t block, uint64_t counter, uint32_t w[4]
 static double bits24(uint32_t w) { return (double)(w >> 8); }
 static double bits53(const uint32_t *w) { return (double)(w[0] >> 5) * 0x1p26 + (double)(w[1] >> 6); }
 
+/* cos(2 pi v): the quarter of the turn is taken off exactly, so that the zeros of the cosine keep all their digits. */
+static double cosine_of_turn(double v) {
+    const double two_pi = 6.283185307179586476925286766559, quarter = nearbyint(4 * v), rest = two_pi * (v - quarter / 4);
+    switch ((int)quarter & 3) {
+    case 0: return cos(rest);
+    case 1: return -sin(rest);
+    case 2: return -cos(rest);
+    default: return sin(rest);
+    }
+}
+
 /* x: seed, counter, element */
 ref_cell ref_uniform(const ref_call *c, const ref_cell *x) {
     const uint64_t e = (uint64_t)x[2].i;
@@ -32,15 +43,14 @@ ref_cell ref_uniform(const ref_call *c, const ref_cell *x) {
 }
 
 ref_cell ref_normal(const ref_call *c, const ref_cell *x) {
-    const double two_pi = 6.283185307179586476925286766559;
     const uint64_t e = (uint64_t)x[2].i;
     uint32_t w[4];
     if (c->out[0].dtype == FNX_F32) {
         philox((uint64_t)x[0].i, e >> 2, (uint64_t)x[1].i, w);
         const double u = (bits24(w[e & 2]) + 1) * 0x1p-24, v = bits24(w[(e & 2) + 1]) * 0x1p-24;
-        return (ref_cell){.f = sqrt(-2 * log(u)) * (e & 1 ? sin(two_pi * v) : cos(two_pi * v))};
+        return (ref_cell){.f = sqrt(-2 * log(u)) * cosine_of_turn(e & 1 ? v - 0.25 : v)};
     }
     philox((uint64_t)x[0].i, e, (uint64_t)x[1].i, w);
     const double u = (bits53(&w[0]) + 1) * 0x1p-53, v = bits53(&w[2]) * 0x1p-53;
-    return (ref_cell){.f = sqrt(-2 * log(u)) * cos(two_pi * v)};
+    return (ref_cell){.f = sqrt(-2 * log(u)) * cosine_of_turn(v)};
 }

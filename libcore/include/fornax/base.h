@@ -28,8 +28,8 @@ typedef struct fnx_error_info {
     const char *chain;   /* what was being done, innermost first, one per line; "" if nothing more is known */
 } fnx_error_info;
 
-/* The calling thread's last error. Success never clears it; the strings stay until the thread's next failing call. Before the
- * first failure code is 0 and message "". Never NULL. */
+/* The calling thread's last error. Success never clears it; the strings stay until the thread's next failing call.
+ * Before the first failure code is 0 and message "". Never NULL. */
 FNX_API const fnx_error_info *fnx_last_error(void);
 
 /* Logs "what: message" of the last error at level error and returns its code: `return fnx_perror("training");`. */
@@ -40,8 +40,9 @@ enum { FNX_LOG_ERROR = 0, FNX_LOG_WARNING = 1, FNX_LOG_INFO = 2, FNX_LOG_DEBUG =
 /* `topic`: "tensor", "graph", "dispatch", "memory", "registry", "plugin", "env", "program". */
 typedef void (*fnx_log_callback)(void *user, int level, const char *topic, const char *text);
 
-/* Where messages go; NULL: to stderr, the default. $FORNAX_LOG chooses which there are: a list of topic[=level] with commas
- * between, or a level for all; warnings and errors always. The callback may come from any thread, one at a time. */
+/* Where messages go; NULL: to stderr, the default. $FORNAX_LOG chooses which there are: a list of topic[=level] with
+ * commas between, or a level for all topics; else warnings and errors. The callback may come from any thread, one at a
+ * time; it must not open devices or list plugins. What its own calls log goes to stderr. */
 FNX_API void fnx_log_set(fnx_log_callback callback, void *user);
 
 #ifdef __cplusplus
