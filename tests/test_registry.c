@@ -1,7 +1,5 @@
 /* The registry: where manifests are found and which wins, whom it trusts, how plugins are loaded, and what it says
  * about all that. Each test makes its own folders, and a registry of them. */
-#include "base/alloc.h"
-#include "registry/host.h"
 #include "registry/process.h"
 #include "support/child.h"
 

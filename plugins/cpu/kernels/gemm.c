@@ -24,6 +24,7 @@ enum { SMALL = 64 };
 typedef struct gemm {
     const cpu_view *a, *b, *y;
     int64_t m, n, k, column_tiles;
+    bool adds; /* to what y holds */
     char *workspace;
 } gemm;
 
@@ -67,8 +68,10 @@ void CPU_LEVEL(cpu_small_gemm)(const cpu_view *a, const cpu_view *b, const cpu_v
     }
 }
 
-void CPU_LEVEL(cpu_gemm)(cpu_device *device, const cpu_view *a, const cpu_view *b, const cpu_view *y, char *workspace) {
+void CPU_LEVEL(cpu_gemm)(cpu_device *device, const cpu_view *a, const cpu_view *b, const cpu_view *y, bool adds,
+                         char *workspace) {
     gemm g = gemm_of(a, b, y);
+    g.adds = adds;
     if (g.m == 0 || g.n == 0) return;
     g.column_tiles = (g.n + TILE_COLUMNS - 1) / TILE_COLUMNS;
     g.workspace = workspace;

@@ -65,8 +65,10 @@ static void FUNCTION(_tiles)(void *context, int thread, int64_t first, int64_t l
         }
         TYPE *y = (TYPE *)(void *)g->y->base + row * g->y->stride[0] + column * g->y->stride[1];
         for (int64_t j = 0; j < rows; j++)
-            for (int64_t l = 0; l < columns; l++)
-                y[j * g->y->stride[0] + l * g->y->stride[1]] = (TYPE)c[j * TILE_COLUMNS + l];
+            for (int64_t l = 0; l < columns; l++) {
+                TYPE *to = &y[j * g->y->stride[0] + l * g->y->stride[1]];
+                *to = (TYPE)(c[j * TILE_COLUMNS + l] + (g->adds ? (PACKED)*to : 0));
+            }
     }
 }
 

@@ -58,6 +58,9 @@ static inline bool cpu_view_is_packed(const cpu_view *v, const uint8_t *order) {
     return same;
 }
 
+static inline int64_t cpu_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t cpu_most(int64_t a, int64_t b) { return a > b ? a : b; }
+
 /* ---- one node in one launch -------------------------------------------------------------------------------------- */
 
 typedef union cpu_attr {
@@ -122,7 +125,9 @@ typedef struct cpu_loops {
     void (*gather)(const cpu_call *c); /* index.c */
     void (*scatter_add)(const cpu_call *c);
     void (*small_gemm)(const cpu_view *a, const cpu_view *b, const cpu_view *y); /* gemm.c */
-    void (*gemm)(cpu_device *device, const cpu_view *a, const cpu_view *b, const cpu_view *y, char *workspace);
+    /* y = a b, or y += a b */
+    void (*gemm)(cpu_device *device, const cpu_view *a, const cpu_view *b, const cpu_view *y, bool adds,
+                 char *workspace);
 } cpu_loops;
 
 /* The same function of another level has another name: CPU_LEVEL(reduce) is reduce_v4 where AVX-512 may be used. */

@@ -13,9 +13,6 @@ typedef struct cpu_range {
     int64_t first, last; /* without last */
 } cpu_range;
 
-static inline int64_t cpu_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t cpu_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static inline cpu_view cpu_three_axes(const cpu_view *v, uint32_t spatial) {
     cpu_view w = *v;
     w.rank = 5;
