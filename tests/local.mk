@@ -66,6 +66,7 @@ tests_test_ops_LDADD = $(inside_ldadd)
 tests_test_registry_LDADD = $(inside_ldadd)
 
 outside_tests = \
+	tests/test_bad_input \
 	tests/test_graph \
 	tests/test_group_check \
 	tests/test_random_programs \

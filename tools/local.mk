@@ -6,6 +6,8 @@ tools_fornax_SOURCES = \
 	tools/cmd_plugins.c \
 	tools/columns.c \
 	tools/columns.h \
+	tools/history.c \
+	tools/history.h \
 	tools/main.c \
 	tools/options.c \
 	tools/progress.c \

@@ -16,7 +16,7 @@ typedef struct list {
 
 typedef struct walk {
     list order;  /* taped tensors, operands before results */
-    list leaves; /* where gradients end */
+    list leaves; /* where gradients end: leaves, and what an earlier backward used */
     bool create_graph, retain;
 } walk;
 
@@ -27,7 +27,7 @@ static bool push(list *l, fnx_tensor *t) {
 }
 
 static bool on_tape(const fnx_tensor *t) { return (t->flags & (FNX_T_GRAD | FNX_T_LEAF | FNX_T_CONSUMED)) == FNX_T_GRAD; }
-static bool wants_grad(const fnx_tensor *t) { return on_tape(t) || (t->flags & (FNX_T_GRAD | FNX_T_LEAF)) == (FNX_T_GRAD | FNX_T_LEAF); }
+static bool wants_grad(const fnx_tensor *t) { return (t->flags & FNX_T_GRAD) != 0; }
 
 static void warm(fnx_tensor *t) {
     if (t->flags & FNX_T_COLD) return;
@@ -114,6 +114,21 @@ static fnx_status gradients(fnx_tensor *y, const fnx_grad_options *o, walk *w) {
     return code;
 }
 
+/* A gradient that reached a used tape would get lost there, unless it was asked for. */
+static fnx_status check_ends(const char *what, const walk *w, fnx_tensor *const *xs, int n) {
+    for (int64_t i = 0; i < w->leaves.n; i++) {
+        const fnx_tensor *t = w->leaves.t[i];
+        bool asked = false;
+        if (!t->grad || t->flags & FNX_T_LEAF) continue;
+        for (int k = 0; k < n && !asked; k++) asked = xs[k] == t;
+        char text[FNX_DESCRIBE_BYTES];
+        if (!asked)
+            return fnx_error_set(FNX_E_GRADIENT, "%s: the tape of %s, the result of %s, was used by an earlier backward: pass .retain = true there, "
+                                 "or fnx_detach() it here", what, fnx_tensor_describe(t, text), fnx_ops[t->op].name);
+    }
+    return FNX_OK;
+}
+
 static void finish(walk *w, bool ok) {
     for (int64_t i = 0; i < w->leaves.n; i++) w->leaves.t[i]->grad = NULL;
     for (int64_t i = 0; i < w->order.n; i++) w->order.t[i]->grad = NULL;
@@ -130,6 +145,7 @@ fnx_status fnx_backward_with(fnx_tensor *loss, const fnx_grad_options *options) 
     walk w = {{0}, {0}, false, false};
     fnx_scope scope = fnx_scope_open(FNX_SCOPE_QUIET_FLAG, __FILE__);
     fnx_status code = gradients(loss, o, &w);
+    if (!code) code = check_ends("backward", &w, NULL, 0);
     for (int64_t i = 0; i < w.leaves.n && !code; i++) {
         fnx_tensor *leaf = w.leaves.t[i], *g = leaf->grad;
         fnx_variable *v = leaf->variable;
@@ -159,6 +175,7 @@ fnx_status fnx_grad_with(fnx_tensor *y, fnx_tensor *const *xs, int n, fnx_tensor
         if (!code && fnx_state(xs[i]) == FNX_FAILED) code = fnx_error_raise(xs[i]->error);
     }
     if (!code) code = gradients(y, o, &w);
+    if (!code) code = check_ends("grad", &w, xs, n);
     for (int i = 0; i < n && !code; i++) {
         out[i] = xs[i]->flags & FNX_T_COLD ? xs[i]->grad : NULL;
         char text[FNX_DESCRIBE_BYTES];
@@ -183,16 +200,12 @@ fnx_tensor *fnx_detach(fnx_tensor *t) {
 }
 
 fnx_tensor *fnx_requires_grad(fnx_tensor *t) {
+    if (!fnx_usable(t)) return fnx_unusable("requires_grad", 0, t);
+    if (!t->device->autodiff)
+        return fnx_tensor_failed(FNX_E_GRADIENT, "requires_grad: the tensor's device tapes none: make it on fnx_device_autodiff(device)");
+    if (!fnx_dtype_is_float(t->dtype))
+        return fnx_tensor_failed(FNX_E_DTYPE, "requires_grad: gradients need a float dtype, not %s", fnx_dtype_text(t->dtype));
     fnx_tensor *y = fnx_detach(t);
-    if (fnx_state(y) == FNX_FAILED) return y;
-    if (!y->device->autodiff) {
-        fnx_tensor_fail(y, FNX_E_GRADIENT, "requires_grad: the tensor's device tapes none: make it on fnx_device_autodiff(device)");
-        return y;
-    }
-    if (!fnx_dtype_is_float(y->dtype)) {
-        fnx_tensor_fail(y, FNX_E_DTYPE, "requires_grad: gradients need a float dtype, not %s", fnx_dtype_text(y->dtype));
-        return y;
-    }
-    y->flags |= FNX_T_GRAD | FNX_T_LEAF;
+    if (fnx_state(y) != FNX_FAILED) y->flags |= FNX_T_GRAD | FNX_T_LEAF;
     return y;
 }

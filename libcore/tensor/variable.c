@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "tensor/device.h"
+#include "tensor/dtype.h"
 
 #include <fornax/ops.h>
 #include <stdlib.h>
@@ -66,6 +67,8 @@ fnx_variable *fnx_variable_create(const char *name, fnx_tensor *initial, bool re
     else if (requires_grad && !initial->device->autodiff)
         code = fnx_error_set(FNX_E_GRADIENT, "variable %s requires a gradient, but its device tapes none: make its value on "
                              "fnx_device_autodiff(device)", v->name);
+    else if (requires_grad && !fnx_dtype_is_float(initial->dtype))
+        code = fnx_error_set(FNX_E_DTYPE, "variable %s requires a gradient, but its value is %s, no float", v->name, fnx_dtype_text(initial->dtype));
     else code = fnx_variable_set(v, initial);
     if (code) fail(v, code);
     return v;
