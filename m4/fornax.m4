@@ -71,6 +71,10 @@ AC_DEFUN([AX_FNX_CPU], [
             [AC_MSG_ERROR([plugin cpu: $with_cpu_plugin])])
     ])
     AC_SUBST([DNNL_LIBS])
+    dnl oneDNN declares its parameters as arrays longer than what it reads.
+    CPU_CFLAGS=$OPENMP_CFLAGS
+    AX_FNX_CFLAGS([CPU_CFLAGS], [-Wno-stringop-overread])
+    AC_SUBST([CPU_CFLAGS])
     AM_CONDITIONAL([PLUGIN_CPU], [test "$with_cpu_plugin" = yes])
 
     dnl Code for several levels of x86-64 in one plugin, chosen at run time; elsewhere only the base level.

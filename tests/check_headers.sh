@@ -17,9 +17,10 @@ for path in "$top_srcdir"/plugin-sdk/include/fornax-plugin/*.h; do
     ok "$header is C17 without padding" compile c c17 "$header" -Wpadded
     ok "$header is C++17 without padding" compile c++ c++17 "$header" -Wpadded
 done
-for path in "$top_srcdir"/libcore/include/fornax/*.h "$top_srcdir"/libnn/include/fornax/*.h; do
-    header=fornax/${path##*/}
-    ok "$header is C17" compile c c17 "$header"
-    ok "$header is C++17" compile c++ c++17 "$header"
+for folder in libcore/include libnn/include; do
+    for header in $(cd "$top_srcdir/$folder" && find fornax -name '*.h' | sort); do
+        ok "$header is C17" compile c c17 "$header"
+        ok "$header is C++17" compile c++ c++17 "$header"
+    done
 done
 tap_end

@@ -74,12 +74,8 @@ outside_tests = \
 	tests/test_ref_elementwise \
 	tests/test_ref_ops
 
-# Values from outside, and the scripts that made them: those need PyTorch, the tests do not.
-fixtures = \
-	tests/fixtures/manifest_cases.json \
-	tests/fixtures/ops.json \
-	tests/fixtures/ops.py
-EXTRA_DIST += $(fixtures)
+# Values from outside with the scripts that made them: those need PyTorch, the tests do not.
+EXTRA_DIST += tests/fixtures
 
 if HAVE_CHECK
 check_PROGRAMS += $(inside_tests) $(outside_tests)

@@ -12,6 +12,12 @@ tools_fornax_SOURCES = \
 	tools/options.c \
 	tools/progress.c \
 	tools/progress.h \
+	tools/run_info.c \
+	tools/run_info.h \
+	tools/task.c \
+	tools/task.h \
+	tools/task_stop.c \
+	tools/task_test.c \
 	tools/tool.h
 tools_fornax_CPPFLAGS = $(public_cppflags) $(JANSSON_CFLAGS)
 tools_fornax_LDFLAGS = $(all_ldflags)

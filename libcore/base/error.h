@@ -9,8 +9,6 @@ enum { FNX_ERROR_TEXT = 1024 };
 
 typedef struct fnx_error fnx_error;
 
-/* Sets the thread's error and returns `code`: `return fnx_error_set(FNX_E_SHAPE, "...")`. */
-fnx_status fnx_error_set(fnx_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One line more of what was being done. Bounded: the outermost lines are dropped. */
 void fnx_error_add_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fnx_error_set_op(const char *op);

@@ -378,7 +378,7 @@ fnx_status fnx_device_stats(const fnx_device *device, fnx_graph_stats *out) {
 
 fnx_tensor *fnx_tensor_to(fnx_tensor *t, fnx_device *device) {
     if (!t) return fnx_tensor_failed(FNX_E_INVALID, "tensor_to: the tensor is NULL");
-    if (fnx_device_status(device)) return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+    if (fnx_device_status(device)) return fnx_tensor_failed_from_last();
     if (fnx_state(t) == FNX_FAILED) return fnx_copy(t);
     if (t->device->hardware == device->hardware) {
         if (!device->autodiff) fnx_thread_self.no_grad++;
@@ -390,7 +390,7 @@ fnx_tensor *fnx_tensor_to(fnx_tensor *t, fnx_device *device) {
     size_t bytes = (size_t)t->count * fnx_dtypes[t->dtype].bytes;
     void *host = fnx_alloc(bytes + 1);
     if (!host) return fnx_tensor_failed(FNX_E_NO_MEMORY, "tensor_to: no host memory for %zu bytes", bytes);
-    fnx_tensor *y = fnx_tensor_read(t, host, bytes) ? fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message)
+    fnx_tensor *y = fnx_tensor_read(t, host, bytes) ? fnx_tensor_failed_from_last()
                                                     : fnx_tensor_from(device, t->dtype, t->rank, t->size, host, 0);
     free(host);
     if (fnx_state(y) == FNX_FAILED || !device->autodiff || fnx_thread_self.no_grad || !(t->flags & FNX_T_GRAD)) return y;

@@ -12,7 +12,7 @@ static fnx_tensor *bad_axis(const char *op, const fnx_tensor *x, int axis) {
 
 static fnx_tensor *no_array(const char *op, const char *name) { return fnx_tensor_failed(FNX_E_INVALID, "%s: %s is NULL", op, name); }
 
-static fnx_tensor *last_error(void) { return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message); }
+static fnx_tensor *last_error(void) { return fnx_tensor_failed_from_last(); }
 
 fnx_tensor *fnx_reshape(fnx_tensor *x, int rank, const int64_t *sizes) {
     int64_t resolved[FNX_MAX_RANK] = {0}, known;

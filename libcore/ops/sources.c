@@ -11,11 +11,11 @@
 static fnx_tensor *source(fnx_device *device, int op, int dtype, bool integer, int rank, const int64_t *sizes, const void *attr,
                           const uint64_t *scalars, int n_scalars) {
     int64_t count;
-    if (fnx_device_status(device)) return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+    if (fnx_device_status(device)) return fnx_tensor_failed_from_last();
     if (dtype == 0) dtype = integer ? device->settings.int_dtype : device->settings.float_dtype;
     if (!fnx_dtype_valid(dtype)) return fnx_tensor_failed(FNX_E_DTYPE, "%s: there is no dtype %d", fnx_ops[op].name, dtype);
     if (fnx_shape_check(fnx_ops[op].name, dtype, rank, sizes, &count))
-        return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+        return fnx_tensor_failed_from_last();
     return fnx_record(&(fnx_call){.op = (uint16_t)op, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .sizes = sizes, .attr = attr, .scalars = scalars,
                                   .n_scalars = (uint8_t)n_scalars, .device = device});
 }

@@ -54,6 +54,14 @@ fnx_tensor *fnx_tensor_failed(fnx_status code, const char *format, ...) {
     return t;
 }
 
+fnx_tensor *fnx_tensor_failed_from_last(void) {
+    fnx_tensor *t = bare();
+    if (!t) return fnx_tensor_none();
+    set_error(t, fnx_error_take_last());
+    fnx_own(&fnx_thread_self, t);
+    return t;
+}
+
 fnx_tensor *fnx_tensor_stored(fnx_device *device, int dtype, int rank, const int64_t *sizes, fnx_storage *storage) {
     fnx_tensor *t = bare();
     if (!t) {

@@ -10,20 +10,20 @@
 
 fnx_tensor *fnx_tensor_from(fnx_device *device, int dtype, int rank, const int64_t *sizes, const void *data, int flags) {
     int64_t count = 0;
-    if (fnx_device_status(device)) return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+    if (fnx_device_status(device)) return fnx_tensor_failed_from_last();
     if (dtype == 0) dtype = device->settings.float_dtype;
     if (!fnx_dtype_valid(dtype) || !(FNX_MASK(dtype) & FNX_MASK_ANY))
         return fnx_tensor_failed(FNX_E_DTYPE, "tensor_from: dtype %d (%s) is not supported", dtype, fnx_dtype_text(dtype));
     if (flags & ~FNX_BORROW) return fnx_tensor_failed(FNX_E_INVALID, "tensor_from: unknown flags 0x%x", (unsigned)flags);
     if (fnx_shape_check("tensor_from", dtype, rank, sizes, &count))
-        return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+        return fnx_tensor_failed_from_last();
     size_t bytes = (size_t)count * fnx_dtypes[dtype].bytes;
     if (!data && bytes) return fnx_tensor_failed(FNX_E_INVALID, "tensor_from: data is NULL");
     fnx_storage *storage = NULL;
     if (fnx_hardware_storage(device->hardware, bytes, &storage) ||
         fnx_hardware_upload(device->hardware, storage, data, bytes, (flags & FNX_BORROW) != 0)) {
         fnx_storage_unref(storage);
-        return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+        return fnx_tensor_failed_from_last();
     }
     return fnx_tensor_stored(device, dtype, rank, sizes, storage);
 }

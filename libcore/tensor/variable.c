@@ -80,7 +80,7 @@ fnx_status fnx_variable_status(const fnx_variable *v) {
 }
 
 fnx_tensor *fnx_variable_get(fnx_variable *v) {
-    if (fnx_variable_status(v) || !v->value) return fnx_tensor_failed(fnx_last_error()->code, "%s", fnx_last_error()->message);
+    if (fnx_variable_status(v) || !v->value) return fnx_tensor_failed_from_last();
     return lend(v->value);
 }
 

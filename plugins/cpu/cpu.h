@@ -24,6 +24,7 @@ typedef struct cpu_device {
     int threads;
     cpu_isa isa;
     cpu_queue *queue; /* all queues of the host are this one */
+    struct cpu_kernel_state *kernels; /* kernels/conv.c: made by the executor at first use */
 } cpu_device;
 
 extern const fnx_host *cpu_host;
@@ -49,6 +50,7 @@ typedef struct cpu_engine {
 extern const cpu_engine cpu_vm;      /* vm.c: elementwise groups */
 extern const cpu_engine cpu_kernels; /* kernels/kernel.c: groups of one node with any other anchor */
 extern const fnx_layout_interface cpu_layout; /* kernels/layout.c */
+void cpu_kernels_close(cpu_device *d);        /* kernels/conv.c; after the executor has ended */
 
 typedef struct cpu_handle {
     const cpu_engine *engine;

@@ -6,12 +6,17 @@ plugins_cpu_fornax_cpu_la_SOURCES = \
 	plugins/cpu/cpu.h \
 	plugins/cpu/kernels/argmax_body.h \
 	plugins/cpu/kernels/avg_pool_body.h \
+	plugins/cpu/kernels/conv.c \
+	plugins/cpu/kernels/conv.h \
+	plugins/cpu/kernels/conv_loops.c \
 	plugins/cpu/kernels/dnnl.c \
 	plugins/cpu/kernels/dnnl.h \
 	plugins/cpu/kernels/gemm.h \
 	plugins/cpu/kernels/gemm_body.h \
+	plugins/cpu/kernels/kernel.c \
 	plugins/cpu/kernels/kernel.h \
 	plugins/cpu/kernels/keys.h \
+	plugins/cpu/kernels/layout.c \
 	plugins/cpu/kernels/matmul.c \
 	plugins/cpu/kernels/max_pool_body.h \
 	plugins/cpu/kernels/reduce_body.h \
@@ -22,7 +27,7 @@ plugins_cpu_fornax_cpu_la_SOURCES = \
 	plugins/cpu/vm.c \
 	plugins/cpu/vm_loops.h
 plugins_cpu_fornax_cpu_la_CPPFLAGS = $(cpu_cppflags)
-plugins_cpu_fornax_cpu_la_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+plugins_cpu_fornax_cpu_la_CFLAGS = $(AM_CFLAGS) $(CPU_CFLAGS)
 plugins_cpu_fornax_cpu_la_LDFLAGS = $(plugin_ldflags) $(OPENMP_CFLAGS)
 plugins_cpu_fornax_cpu_la_LIBADD = $(cpu_levels) $(DNNL_LIBS) -lm
 EXTRA_plugins_cpu_fornax_cpu_la_DEPENDENCIES = plugin-sdk/plugin.map
@@ -37,10 +42,11 @@ cpu_loops = \
 	plugins/cpu/kernels/copy.c \
 	plugins/cpu/kernels/gemm.c \
 	plugins/cpu/kernels/index.c \
+	plugins/cpu/kernels/loops.c \
 	plugins/cpu/kernels/max_pool.c \
 	plugins/cpu/kernels/reduce.c \
 	plugins/cpu/vm_loops.c
-cpu_loop_cflags = $(AM_CFLAGS) $(OPENMP_CFLAGS) -O3 -ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops \
+cpu_loop_cflags = $(AM_CFLAGS) $(CPU_CFLAGS) -O3 -ftree-vectorize -fvect-cost-model=dynamic -funswitch-loops \
 	-fno-math-errno -fno-trapping-math
 
 noinst_LTLIBRARIES += plugins/cpu/libbase.la

@@ -190,6 +190,7 @@ static void device_close(void *device) {
     cpu_device *d = device;
     if (!d) return;
     cpu_queue_destroy(d->queue);
+    cpu_kernels_close(d);
     free(d);
 }
 

@@ -32,6 +32,9 @@ typedef struct fnx_error_info {
  * Before the first failure code is 0 and message "". Never NULL. */
 FNX_API const fnx_error_info *fnx_last_error(void);
 
+/* For libraries on top of this one: sets the thread's last error and returns `code`. */
+FNX_API fnx_status fnx_error_set(fnx_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Logs "what: message" of the last error at level error and returns its code: `return fnx_perror("training");`. */
 FNX_API fnx_status fnx_perror(const char *what);
 

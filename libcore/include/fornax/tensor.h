@@ -79,6 +79,9 @@ FNX_API fnx_tensor *fnx_tensor_to(fnx_tensor *t, fnx_device *device);
 /* 0, or the cause why it is a failed tensor. Computes nothing: a tensor that is still pending is fine so far. */
 FNX_API FNX_CHECKED fnx_status fnx_tensor_status(const fnx_tensor *t);
 
+/* A failed tensor whose cause is the thread's last error: what functions on top of this library return. */
+FNX_API fnx_tensor *fnx_tensor_failed_from_last(void);
+
 FNX_API int fnx_tensor_dtype(const fnx_tensor *t);
 FNX_API int fnx_tensor_rank(const fnx_tensor *t);
 FNX_API int64_t fnx_tensor_size(const fnx_tensor *t, int axis); /* negative axes count from the end; 0 if out of range */

@@ -39,16 +39,18 @@ void cpu_dnnl_destroy(cpu_dnnl *d) {
 static bool describe_form(dnnl_memory_desc_t *md, int32_t form, uint32_t rank, const int64_t *size) {
     static const dnnl_format_tag_t tags[3][2] = {
         {dnnl_nchw, dnnl_ncdhw}, {dnnl_nhwc, dnnl_ndhwc}, {dnnl_nChw16c, dnnl_nCdhw16c}};
-    return dnnl_memory_desc_init_by_tag(md, (int)rank, size, dnnl_f32, tags[form][rank - 4]) == dnnl_success;
+    dnnl_dims_t sizes = {0};
+    for (uint32_t d = 0; d < rank; d++) sizes[d] = size[d];
+    return dnnl_memory_desc_init_by_tag(md, (int)rank, sizes, dnnl_f32, tags[form][rank - 4]) == dnnl_success;
 }
 
 static bool describe_strides(dnnl_memory_desc_t *md, uint32_t rank, const int64_t *size, const int64_t *stride) {
-    dnnl_dims_t strides;
+    dnnl_dims_t sizes = {0}, strides = {0};
     int64_t extent = 1; /* a stride that overlaps with nothing, for axes of size 1 */
     for (uint32_t d = 0; d < rank; d++)
         if (size[d] > 1 && stride[d] * size[d] > extent) extent = stride[d] * size[d];
-    for (uint32_t d = 0; d < rank; d++) strides[d] = size[d] > 1 ? stride[d] : extent;
-    return dnnl_memory_desc_init_by_strides(md, (int)rank, size, dnnl_f32, strides) == dnnl_success;
+    for (uint32_t d = 0; d < rank; d++) sizes[d] = size[d], strides[d] = size[d] > 1 ? stride[d] : extent;
+    return dnnl_memory_desc_init_by_strides(md, (int)rank, sizes, dnnl_f32, strides) == dnnl_success;
 }
 
 uint64_t cpu_form_bytes(int32_t form, uint32_t rank, const int64_t *size) {
@@ -123,18 +125,23 @@ static dnnl_primitive_desc_t describe(cpu_dnnl *d, const cpu_conv_shape *s, cons
     dnnl_convolution_desc_t desc;
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_dims_t dilation;
+    dnnl_dims_t stride = {0}, dilation = {0}, low = {0}, high = {0};
     dnnl_status_t status;
-    for (int32_t i = 0; i < s->spatial; i++) dilation[i] = s->dilation[i] - 1;
+    for (int32_t i = 0; i < s->spatial; i++) {
+        stride[i] = s->stride[i];
+        dilation[i] = s->dilation[i] - 1; /* 0 is dense there */
+        low[i] = s->low[i];
+        high[i] = s->high[i];
+    }
     if (direction == CPU_CONV)
         status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, algorithm, &m->x, &m->any_w,
-                                                            NULL, &m->y, s->stride, dilation, s->low, s->high);
+                                                            NULL, &m->y, stride, dilation, low, high);
     else if (direction == CPU_CONV_GRAD_X)
-        status = dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm, &m->x, &m->any_w, &m->y, s->stride,
-                                                                  dilation, s->low, s->high);
+        status = dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm, &m->x, &m->any_w, &m->y, stride,
+                                                                  dilation, low, high);
     else
         status = dnnl_dilated_convolution_backward_weights_desc_init(&desc, algorithm, &m->x, &m->any_w, NULL, &m->y,
-                                                                     s->stride, dilation, s->low, s->high);
+                                                                     stride, dilation, low, high);
     if (status != dnnl_success || dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
     if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) != dnnl_success ||
         dnnl_primitive_desc_create(&pd, &desc, attr, d->engine, hint) != dnnl_success)

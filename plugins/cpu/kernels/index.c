@@ -163,7 +163,7 @@ void CPU_LEVEL(cpu_scatter_add)(const cpu_call *c) {
         for (uint32_t v = 0; v < WALK_VIEWS; v++) g.inner_stride[v] = g.outer.stride[last][v];
         g.parts = (g.inner + COLUMNS - 1) / COLUMNS;
     } else {
-        g.parts = count < 32768 ? 1 : cpu_most_threads(c->device);
+        g.parts = count < 32768 ? 1 : c->device->threads;
     }
     void (*const body)(void *, int, int64_t, int64_t) = y->dtype == FNX_F32   ? scatter_f32
                                                         : y->dtype == FNX_F64 ? scatter_f64

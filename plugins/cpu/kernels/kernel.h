@@ -80,8 +80,7 @@ typedef struct cpu_call {
     cpu_device *device;
     const struct cpu_loops *loops;
     struct cpu_kernel *kernel; /* the handle; caches live there */
-    fnx_error_word *error;     /* the queue's */
-    uint32_t site;
+    const cpu_task *task;      /* NULL while workspace is asked for */
     uint16_t op;
     uint16_t n_results;
     const cpu_attr *attr;
@@ -130,13 +129,54 @@ typedef struct cpu_loops {
                  char *workspace);
 } cpu_loops;
 
-/* The same function of another level has another name: CPU_LEVEL(reduce) is reduce_v4 where AVX-512 may be used. */
+extern const cpu_loops cpu_loops_base, cpu_loops_avx2, cpu_loops_avx512; /* loops.c */
+
+/* The same function of another level has another name: CPU_LEVEL(reduce) is reduce_avx512 where that may be used. */
 #if defined __AVX512F__ && defined __AVX512BW__ && defined __AVX512DQ__ && defined __AVX512VL__
-#define CPU_LEVEL(name) name##_v4
+#define CPU_LEVEL(name) name##_avx512
 #elif defined __AVX2__ && defined __FMA__
-#define CPU_LEVEL(name) name##_v3
+#define CPU_LEVEL(name) name##_avx2
 #else
 #define CPU_LEVEL(name) name##_base
 #endif
+
+#define CPU_DECLARE_LOOPS(level) \
+    void cpu_copy_##level(cpu_device *device, const cpu_view *from, const cpu_view *to); \
+    void cpu_reduce_##level(const cpu_call *c); \
+    void cpu_argmax_##level(const cpu_call *c); \
+    void cpu_max_pool_##level(const cpu_call *c); \
+    void cpu_max_pool_grad_##level(const cpu_call *c); \
+    void cpu_max_pool_pick_##level(const cpu_call *c); \
+    void cpu_avg_pool_##level(const cpu_call *c); \
+    void cpu_avg_pool_grad_##level(const cpu_call *c); \
+    void cpu_gather_##level(const cpu_call *c); \
+    void cpu_scatter_add_##level(const cpu_call *c); \
+    void cpu_small_gemm_##level(const cpu_view *a, const cpu_view *b, const cpu_view *y); \
+    void cpu_gemm_##level(cpu_device *device, const cpu_view *a, const cpu_view *b, const cpu_view *y, bool adds, \
+                          char *workspace);
+CPU_DECLARE_LOOPS(base)
+CPU_DECLARE_LOOPS(avx2)
+CPU_DECLARE_LOOPS(avx512)
+
+/* An index outside of [0, limit). */
+static inline void cpu_call_fail(const cpu_call *c, int64_t index, int64_t limit) {
+    cpu_refuse(c->task, FNX_E_INDEX, 0, index, limit);
+}
+
+/* ---- kernels without loops of their own -------------------------------------------------------------------------- */
+
+void cpu_matmul(const cpu_call *c); /* matmul.c */
+uint64_t cpu_matmul_workspace(const cpu_call *c);
+void cpu_conv(const cpu_call *c); /* conv.c: all three directions */
+uint64_t cpu_conv_workspace(const cpu_call *c);
+void cpu_conv_release(cpu_kernel *k);
+void cpu_conv_loops(const cpu_call *c); /* conv_loops.c: what the library does not have */
+uint64_t cpu_conv_loops_workspace(const cpu_call *c);
+
+/* Reads the node of a group of one. Fills `why` where a part of it is not ours (kernel.c). */
+int32_t cpu_kernel_read(cpu_device *device, const fnx_group *g, cpu_kernel *out, fnx_decline *why);
+
+/* The call of one launch; without addresses if the launch has none (kernel.c). */
+cpu_call cpu_kernel_call(cpu_kernel *k, const fnx_launch *l);
 
 #endif

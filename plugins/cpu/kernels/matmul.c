@@ -1,7 +1,6 @@
 /* matmul: f32 through the library's sgemm, which takes rows or columns next to each other on either side; everything
  * else through own loops, which take any strides. Batch axes are folded into rows or columns where one operand lacks
  * them, so a batch of rows times one weight is one product. */
-#include "kernels/anchors.h"
 #include "kernels/dnnl.h"
 #include "kernels/gemm.h"
 #include "kernels/walk.h"
@@ -73,30 +72,23 @@ static product product_of(const cpu_call *c) {
 
 /* ---- f32: operands as the library takes them --------------------------------------------------------------------- */
 
-/* How sgemm reads a matrix: 'N' with rows, 'T' with columns next to each other, `ld` apart. False: neither. */
-static bool as_operand(const cpu_view *v, char *transposed, int64_t *ld) {
+typedef struct operand {
+    char form; /* 'N': elements of a row lie next to each other; 'T': of a column; 0: neither */
+    int64_t ld; /* from one row (column) to the next */
+} operand;
+
+static operand operand_of(const cpu_view *v) {
     const int64_t rows = v->size[0], columns = v->size[1], row = v->stride[0], column = v->stride[1];
-    if ((column == 1 || columns == 1) && (rows == 1 || row >= columns)) {
-        *transposed = 'N';
-        *ld = rows == 1 ? cpu_most(columns, 1) : row;
-        return true;
-    }
-    if ((row == 1 || rows == 1) && (columns == 1 || column >= rows)) {
-        *transposed = 'T';
-        *ld = columns == 1 ? cpu_most(rows, 1) : column;
-        return true;
-    }
-    return false;
+    if ((column == 1 || columns == 1) && (rows == 1 || row >= columns))
+        return (operand){'N', rows == 1 ? cpu_most(columns, 1) : row};
+    if ((row == 1 || rows == 1) && (columns == 1 || column >= rows))
+        return (operand){'T', columns == 1 ? cpu_most(rows, 1) : column};
+    return (operand){0, 0};
 }
 
-static bool needs_packing(const cpu_view *v) {
-    char transposed;
-    int64_t ld;
-    return !as_operand(v, &transposed, &ld);
-}
+static bool needs_packing(const cpu_view *v) { return operand_of(v).form == 0; }
 
-/* The matrices of a view for each position of the batch, as one view of up to ten axes' worth in three: [batch, rows,
- * columns] where the batch axes that the view has are packed. */
+/* The matrices of an operand or result for all positions of the batch as one view: without batch axes that it lacks. */
 static cpu_view with_batch(const product *p, const cpu_view *matrix, uint32_t view) {
     cpu_view v = {.base = matrix->base, .dtype = matrix->dtype};
     for (uint32_t i = 0; i < p->batch.n; i++) {
@@ -135,20 +127,17 @@ static cpu_view transpose(const cpu_view *v) {
 }
 
 static void one_f32(const cpu_call *c, const cpu_view *a, const cpu_view *b, const cpu_view *y, bool small) {
-    char ta, tb, ty;
-    int64_t lda, ldb, ldy;
     if (small || a->size[1] == 0) {
         c->loops->small_gemm(a, b, y);
         return;
     }
-    (void)as_operand(y, &ty, &ldy);
+    const operand to = operand_of(y);
     const cpu_view at = transpose(a), bt = transpose(b);
-    const bool turned = ty == 'T'; /* then y' = b' a' is row-major */
+    const bool turned = to.form == 'T'; /* then y' = b' a' has rows */
     const cpu_view *left = turned ? &bt : a, *right = turned ? &at : b;
-    (void)as_operand(left, &ta, &lda);
-    (void)as_operand(right, &tb, &ldb);
-    cpu_dnnl_sgemm(ta, tb, left->size[0], right->size[1], left->size[1], left->base, lda, right->base, ldb, y->base,
-                   ldy);
+    const operand l = operand_of(left), r = operand_of(right);
+    cpu_dnnl_sgemm(l.form, r.form, left->size[0], right->size[1], left->size[1], left->base, l.ld, right->base, r.ld,
+                   y->base, to.ld);
 }
 
 static void batch_f32(void *context, int thread, int64_t first, int64_t last) {
@@ -215,6 +204,6 @@ void cpu_matmul(const cpu_call *c) {
 uint64_t cpu_matmul_workspace(const cpu_call *c) {
     const product p = product_of(c);
     if (cpu_view_count(&c->out[0]) == 0 || is_small(&p)) return 0;
-    if (p.y.dtype != FNX_F32) return (uint64_t)cpu_most_threads(c->device) * GEMM_THREAD_BYTES;
+    if (p.y.dtype != FNX_F32) return (uint64_t)c->device->threads * GEMM_THREAD_BYTES;
     return (uint64_t)(packed_bytes(&p, &p.a, A) + packed_bytes(&p, &p.b, B) + packed_bytes(&p, &p.y, Y));
 }
