@@ -12,10 +12,17 @@ pkgconfig_DATA += libnn/fornax-nn.pc
 lib_LTLIBRARIES += libnn/libfornax-nn.la
 libnn_libfornax_nn_la_SOURCES = \
 	libnn/cause.h \
+	libnn/checkpoint.c \
+	libnn/dataset.c \
+	libnn/dataset.h \
+	libnn/idx.c \
+	libnn/idx.h \
 	libnn/layers.c \
+	libnn/loader.c \
 	libnn/module.c \
 	libnn/module.h \
-	libnn/optimizer.c
+	libnn/optimizer.c \
+	libnn/safetensors.c
 libnn_libfornax_nn_la_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libnn $(ZLIB_CFLAGS) $(JANSSON_CFLAGS)
 libnn_libfornax_nn_la_LIBADD = libcore/libfornax.la $(ZLIB_LIBS) $(JANSSON_LIBS) -lm
 libnn_libfornax_nn_la_LDFLAGS = $(library_ldflags) -version-info $(LIBFORNAX_NN_VERSION_INFO) \

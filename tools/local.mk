@@ -2,8 +2,10 @@
 bin_PROGRAMS += tools/fornax
 tools_fornax_SOURCES = \
 	tools/cmd_devices.c \
+	tools/cmd_eval.c \
 	tools/cmd_ops.c \
 	tools/cmd_plugins.c \
+	tools/cmd_train.c \
 	tools/columns.c \
 	tools/columns.h \
 	tools/history.c \
@@ -18,7 +20,9 @@ tools_fornax_SOURCES = \
 	tools/task.h \
 	tools/task_stop.c \
 	tools/task_test.c \
-	tools/tool.h
+	tools/tool.h \
+	tools/trainer.c \
+	tools/trainer.h
 tools_fornax_CPPFLAGS = $(public_cppflags) $(JANSSON_CFLAGS)
 tools_fornax_LDFLAGS = $(all_ldflags)
 tools_fornax_LDADD = libnn/libfornax-nn.la libcore/libfornax.la $(JANSSON_LIBS) -lm

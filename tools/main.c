@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const command *const commands[] = {&command_devices, &command_plugins, &command_ops};
+static const command *const commands[] = {&command_train, &command_eval, &command_devices, &command_plugins, &command_ops};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *out) {

@@ -1,7 +1,9 @@
 /* Devices, networks and data by name. */
 #include "task.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- devices ------------------------------------------------------------------------------------------------------- */
@@ -34,6 +36,16 @@ const char *const task_fashion = "fashion-mnist";
 
 static const char *const fashion_classes[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                               "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+
+int task_set_data(const command *c, run_info *info, const char *data) {
+    if (!strcmp(data, task_fashion)) {
+        snprintf(info->data, sizeof info->data, "%s", data);
+    } else if (!realpath(data, info->data)) {
+        tool_error(c, "--data '%s': %s (%s, or a directory with the four IDX files)", data, strerror(errno), task_fashion);
+        return EXIT_FAILED;
+    }
+    return -1;
+}
 
 int task_open_data(const command *c, const char *data, bool train, fnx_dataset **out) {
     bool fashion = !strcmp(data, task_fashion);

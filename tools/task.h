@@ -11,6 +11,9 @@ extern const char *const task_fashion;  /* the name of the data set that has one
 /* Opens the device (NULL: the default), says on stderr why that failed, and what devices there are. */
 int task_open_device(const command *c, const char *name, bool autodiff, fnx_device **out);
 
+/* Sets info->data: task_fashion, or the directory's absolute path, so that a checkpoint is good in any working directory. */
+int task_set_data(const command *c, run_info *info, const char *data);
+
 /* Opens the training or the test part of a data set: task_fashion or a directory with the four IDX files. */
 int task_open_data(const command *c, const char *data, bool train, fnx_dataset **out);
 

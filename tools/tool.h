@@ -38,7 +38,7 @@ typedef struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
 } command;
 
-extern const command command_devices, command_plugins, command_ops;
+extern const command command_train, command_eval, command_devices, command_plugins, command_ops;
 
 /* Reads options into `values`, which holds the defaults. Bit i of *given is set if option i was there. `positionals`: how
  * many other arguments there may be at most; they end up at *argv_rest, *n_rest of them.

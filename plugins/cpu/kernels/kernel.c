@@ -196,7 +196,11 @@ static cpu_view view_of(const fnx_value *v, const fnx_launch *l) {
 }
 
 cpu_call cpu_kernel_call(cpu_kernel *k, const fnx_launch *l) {
+#ifdef __x86_64__
     static const cpu_loops *const levels[CPU_ISAS] = {&cpu_loops_base, &cpu_loops_avx2, &cpu_loops_avx512};
+#else
+    static const cpu_loops *const levels[CPU_ISAS] = {&cpu_loops_base};
+#endif
     cpu_call c = {.device = k->device, .loops = levels[k->device->isa], .kernel = k, .op = k->row->op,
                   .n_results = k->n_results, .attr = &k->attr, .workspace = (char *)(uintptr_t)l->workspace.address};
     for (uint32_t i = 0; i < k->n_operands; i++) c.in[i] = view_of(&k->value[i], l);
