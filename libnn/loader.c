@@ -24,6 +24,7 @@ struct fnx_loader {
     bool is_static;
 
     /* of the thread that calls */
+    fnx_tensor *x, *y;    /* the batch that was given out */
     int64_t epoch, index; /* of the next batch */
 
     pthread_t thread;
@@ -152,6 +153,11 @@ fnx_loader *fnx_loader_with(fnx_device *device, const fnx_dataset *data, const f
     return l;
 }
 
+static void give_up_batch(fnx_loader *l) {
+    fnx_release(l->x), fnx_release(l->y);
+    l->x = l->y = NULL;
+}
+
 void fnx_loader_destroy(fnx_loader *l) {
     if (!l || l->is_static) return;
     if (l->running) {
@@ -161,6 +167,7 @@ void fnx_loader_destroy(fnx_loader *l) {
         pthread_mutex_unlock(&l->lock);
         pthread_join(l->thread, NULL);
     }
+    give_up_batch(l);
     for (int i = 0; i < SLOTS; i++) free(l->slots[i].items), free(l->slots[i].labels);
     pthread_mutex_destroy(&l->lock), pthread_cond_destroy(&l->changed);
     free(l->order);
@@ -175,9 +182,10 @@ fnx_status fnx_loader_status(const fnx_loader *l) { return l ? cause_raise(&l->c
 static fnx_status upload(fnx_loader *l, const slot *s, fnx_batch *out) {
     int64_t sizes[FNX_MAX_RANK] = {s->count};
     for (int k = 0; k < l->data->rank; k++) sizes[k + 1] = l->data->item[k];
+    FNX_SCOPE_QUIET;
     fnx_tensor *bytes = fnx_tensor_from(l->device, FNX_U8, l->data->rank + 1, sizes, s->items, 0);
-    out->x = fnx_mul_scalar(fnx_cast(bytes, FNX_F32), 1.0 / 255);
-    out->y = fnx_tensor_from(l->device, FNX_I64, FNX_SHAPE(s->count), s->labels, 0);
+    out->x = l->x = fnx_retain(fnx_mul_scalar(fnx_cast(bytes, FNX_F32), 1.0 / 255));
+    out->y = l->y = fnx_retain(fnx_tensor_from(l->device, FNX_I64, FNX_SHAPE(s->count), s->labels, 0));
     out->count = s->count, out->epoch = s->epoch, out->index = s->index;
     TRY(fnx_tensor_status(out->x));
     return fnx_tensor_status(out->y);
@@ -186,6 +194,7 @@ static fnx_status upload(fnx_loader *l, const slot *s, fnx_batch *out) {
 bool fnx_loader_next(fnx_loader *l, fnx_batch *out) {
     memset(out, 0, sizeof *out);
     if (fnx_loader_status(l)) return false;
+    give_up_batch(l);
     if (l->index == 0 && l->epoch > 0 && !l->ended) { /* between two epochs, once */
         l->ended = true;
         return false;

@@ -57,7 +57,7 @@ FNX_API fnx_loader *fnx_loader_with(fnx_device *device, const fnx_dataset *data,
 FNX_API void fnx_loader_destroy(fnx_loader *l); /* NULL-safe */
 FNX_API FNX_CHECKED fnx_status fnx_loader_status(const fnx_loader *l);
 
-/* The next batch of the epoch, owned by the innermost scope; false at its end (the next call starts the next epoch) or if the
+/* The next batch of the epoch, which the loader owns until the next call (fnx_retain what is to live longer); false at its end (the next call starts the next epoch) or if the
  * loader failed (then fnx_loader_status says why). */
 FNX_API bool fnx_loader_next(fnx_loader *l, fnx_batch *out);
 
