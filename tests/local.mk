@@ -67,12 +67,17 @@ tests_test_registry_LDADD = $(inside_ldadd)
 
 outside_tests = \
 	tests/test_bad_input \
+	tests/test_checkpoint \
+	tests/test_data \
 	tests/test_graph \
 	tests/test_group_check \
+	tests/test_nn \
 	tests/test_random_programs \
 	tests/test_ref \
 	tests/test_ref_elementwise \
 	tests/test_ref_ops
+
+tests_test_data_LDADD = $(LDADD) $(ZLIB_LIBS)
 
 # Values from outside with the scripts that made them: those need PyTorch, the tests do not.
 EXTRA_DIST += tests/fixtures

@@ -1,5 +1,5 @@
-/* What is wrong with the operands of an op is said when it is recorded: a code, and a message that names the op, the operands
- * and their shapes. The expression around it carries the first cause, and the program goes on. */
+/* What is wrong with the operands of an op is said when it is recorded: a code, and a message that names the op, the
+ * operands and their shapes. The expression around it carries the first cause, and the program goes on. */
 #include "support/devices.h"
 #include "support/op_cases.h"
 
@@ -13,16 +13,19 @@ static void check_failed(const char *file, int line, fnx_tensor *t, fnx_status c
     double item = 1;
     fnx_status got = fnx_tensor_status(t);
     snprintf(message, sizeof message, "%s", got ? fnx_last_error()->message : "no error");
-    ck_assert_msg(got == code, "%s:%d: %s, not %s: %s", file, line, fnx_status_name(got), fnx_status_name(code), message);
+    ck_assert_msg(got == code, "%s:%d: %s, not %s: %s", file, line, fnx_status_name(got), fnx_status_name(code),
+                  message);
     va_start(words, code);
     for (const char *word = va_arg(words, const char *); word; word = va_arg(words, const char *))
         ck_assert_msg(strstr(message, word) != NULL, "%s:%d: no \"%s\" in: %s", file, line, word, message);
     va_end(words);
-    ck_assert_msg(fnx_tensor_read(t, buffer, sizeof buffer) == code && !memcmp(buffer, "\0\0\0\0\0\0\0", 8), "%s:%d: a read gave something", file, line);
+    ck_assert_msg(fnx_tensor_read(t, buffer, sizeof buffer) == code && !memcmp(buffer, "\0\0\0\0\0\0\0", 8),
+                  "%s:%d: a read gave something", file, line);
     ck_assert_msg(fnx_tensor_item(t, &item) == code && item == 0, "%s:%d: an item came out", file, line);
     ck_assert_msg(fnx_eval(t) == code, "%s:%d: it could be evaluated", file, line);
     fnx_tensor *after = fnx_neg(fnx_matmul(fnx_exp(t), t));
-    ck_assert_msg(fnx_tensor_status(after) == code && !strcmp(fnx_last_error()->message, message), "%s:%d: the cause was lost", file, line);
+    ck_assert_msg(fnx_tensor_status(after) == code && !strcmp(fnx_last_error()->message, message),
+                  "%s:%d: the cause was lost", file, line);
 }
 
 #define FAILS(t, code, ...) \
@@ -31,13 +34,17 @@ static void check_failed(const char *file, int line, fnx_tensor *t, fnx_status c
         check_failed(__FILE__, __LINE__, t, code, __VA_ARGS__, NULL); \
     } while (0)
 
-static fnx_tensor *zeros_of(fnx_device *dev, int dtype, int rank, const int64_t *sizes) { return fnx_fill(dev, dtype, rank, sizes, 0); }
+static fnx_tensor *zeros_of(fnx_device *dev, int dtype, int rank, const int64_t *sizes) {
+    return fnx_fill(dev, dtype, rank, sizes, 0);
+}
 #define ZEROS(dtype, ...) zeros_of(dev, dtype, FNX_SHAPE(__VA_ARGS__))
 #define ONE(dtype) zeros_of(dev, dtype, FNX_SCALAR_SHAPE)
 #define FLOATS(...) ZEROS(FNX_F32, __VA_ARGS__)
 
 /* A large shape that takes no memory. */
-static fnx_tensor *spread(fnx_device *dev, int dtype, int rank, const int64_t *sizes) { return fnx_expand(ONE(dtype), rank, sizes); }
+static fnx_tensor *spread(fnx_device *dev, int dtype, int rank, const int64_t *sizes) {
+    return fnx_expand(ONE(dtype), rank, sizes);
+}
 #define SPREAD(dtype, ...) spread(dev, dtype, FNX_SHAPE(__VA_ARGS__))
 
 #define NUMBERS(...) ((const int64_t[]){__VA_ARGS__})
@@ -57,7 +64,7 @@ static void end(fnx_device *dev) {
     fnx_device_close(dev);
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ------------------------------------------------------------------------------------------------- */
 
 START_TEST(shapes_that_do_not_broadcast_are_refused) {
     BEGIN;
@@ -79,37 +86,46 @@ START_TEST(dtypes_that_do_not_match_are_refused) {
     FAILS(fnx_where(ZEROS(FNX_BOOL, 2), FLOATS(2), ZEROS(FNX_F64, 2)), FNX_E_DTYPE, "where", "f32[2]", "f64[2]");
     FAILS(fnx_where(FLOATS(2), FLOATS(2), FLOATS(2)), FNX_E_DTYPE, "where", "f32[2]", "bool");
     FAILS(fnx_matmul(FLOATS(2, 2), ZEROS(FNX_F64, 2, 2)), FNX_E_DTYPE, "matmul", "f32[2,2]", "f64[2,2]");
-    FAILS(fnx_slice_assign(FLOATS(2), ZEROS(FNX_I32, 1), NUMBERS(0), NULL), FNX_E_DTYPE, "slice_assign", "f32[2]", "i32[1]");
+    FAILS(fnx_slice_assign(FLOATS(2), ZEROS(FNX_I32, 1), NUMBERS(0), NULL), FNX_E_DTYPE, "slice_assign", "f32[2]",
+          "i32[1]");
     FAILS(fnx_concat((fnx_tensor *[]){FLOATS(2), ZEROS(FNX_U8, 2)}, 2, 0), FNX_E_DTYPE, "concat", "f32[2]", "u8[2]");
-    FAILS(fnx_scatter_add(FLOATS(2), 0, ZEROS(FNX_I64, 2), ZEROS(FNX_F64, 2)), FNX_E_DTYPE, "scatter_add", "f32[2]", "f64[2]");
-    FAILS(fnx_conv2d_with(FLOATS(1, 1, 3, 3), ZEROS(FNX_F64, 1, 1, 2, 2), NULL, NULL), FNX_E_DTYPE, "conv", "f32[1,1,3,3]", "f64[1,1,2,2]");
+    FAILS(fnx_scatter_add(FLOATS(2), 0, ZEROS(FNX_I64, 2), ZEROS(FNX_F64, 2)), FNX_E_DTYPE, "scatter_add", "f32[2]",
+          "f64[2]");
+    FAILS(fnx_conv2d_with(FLOATS(1, 1, 3, 3), ZEROS(FNX_F64, 1, 1, 2, 2), NULL, NULL), FNX_E_DTYPE, "conv",
+          "f32[1,1,3,3]", "f64[1,1,2,2]");
     end(dev);
 }
 END_TEST
 
 START_TEST(dtypes_that_an_op_does_not_take_are_refused) {
     BEGIN;
-    fnx_tensor *(*const of_floats[])(fnx_tensor *) = {fnx_exp, fnx_log, fnx_sqrt, fnx_tanh, fnx_sigmoid, fnx_erf, fnx_gelu};
-    for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) FAILS(of_floats[i](ZEROS(FNX_I32, 2)), FNX_E_DTYPE, "i32[2]", "f32, f64", "fnx_cast");
+    fnx_tensor *(*const of_floats[])(fnx_tensor *) = {fnx_exp,     fnx_log, fnx_sqrt, fnx_tanh,
+                                                      fnx_sigmoid, fnx_erf, fnx_gelu};
+    for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++)
+        FAILS(of_floats[i](ZEROS(FNX_I32, 2)), FNX_E_DTYPE, "i32[2]", "f32, f64", "fnx_cast");
     fnx_tensor *(*const of_numbers[])(fnx_tensor *) = {fnx_neg, fnx_abs, fnx_relu};
-    for (size_t i = 0; i < sizeof of_numbers / sizeof *of_numbers; i++) FAILS(of_numbers[i](ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "bool[2]", "i32");
+    for (size_t i = 0; i < sizeof of_numbers / sizeof *of_numbers; i++)
+        FAILS(of_numbers[i](ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "bool[2]", "i32");
     FAILS(fnx_add(ZEROS(FNX_BOOL, 2), ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "add", "bool[2]");
     FAILS(fnx_less(ZEROS(FNX_BOOL, 2), ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "less", "bool[2]");
     FAILS(fnx_sum(ZEROS(FNX_BOOL, 2), FNX_ALL_AXES, false), FNX_E_DTYPE, "sum", "bool[2]");
     FAILS(fnx_mean(ZEROS(FNX_I64, 2), FNX_ALL_AXES, false), FNX_E_DTYPE, "mean", "i64[2]", "fnx_cast");
     FAILS(fnx_matmul(ZEROS(FNX_BOOL, 2, 2), ZEROS(FNX_BOOL, 2, 2)), FNX_E_DTYPE, "matmul", "bool[2,2]");
-    FAILS(fnx_conv2d_with(ZEROS(FNX_I32, 1, 1, 2, 2), ZEROS(FNX_I32, 1, 1, 1, 1), NULL, NULL), FNX_E_DTYPE, "conv", "i32[1,1,2,2]");
+    FAILS(fnx_conv2d_with(ZEROS(FNX_I32, 1, 1, 2, 2), ZEROS(FNX_I32, 1, 1, 1, 1), NULL, NULL), FNX_E_DTYPE, "conv",
+          "i32[1,1,2,2]");
     FAILS(fnx_avg_pool2d_with(ZEROS(FNX_I32, 1, 1, 2, 2), 2, 2, NULL), FNX_E_DTYPE, "avg_pool", "i32[1,1,2,2]");
     FAILS(fnx_max_pool2d_with(ZEROS(FNX_BOOL, 1, 1, 2, 2), 2, 2, NULL), FNX_E_DTYPE, "max_pool", "bool[1,1,2,2]");
     FAILS(fnx_softmax(ZEROS(FNX_I32, 2), 0), FNX_E_DTYPE, "softmax", "i32[2]");
-    FAILS(fnx_scatter_add(ZEROS(FNX_BOOL, 2), 0, ZEROS(FNX_I64, 2), ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "scatter_add", "bool[2]");
+    FAILS(fnx_scatter_add(ZEROS(FNX_BOOL, 2), 0, ZEROS(FNX_I64, 2), ZEROS(FNX_BOOL, 2)), FNX_E_DTYPE, "scatter_add",
+          "bool[2]");
     FAILS(fnx_gather(FLOATS(2), 0, FLOATS(2)), FNX_E_DTYPE, "gather", "f32[2]", "i32 or i64");
     FAILS(fnx_gather(FLOATS(2), 0, ZEROS(FNX_U8, 2)), FNX_E_DTYPE, "gather", "u8[2]", "fnx_cast");
     FAILS(fnx_one_hot(FLOATS(2), 3, FNX_F32), FNX_E_DTYPE, "one_hot", "f32[2]");
     FAILS(fnx_cross_entropy(FLOATS(2, 3), FLOATS(2)), FNX_E_DTYPE, "cross_entropy", "f32[2]");
     FAILS(fnx_cross_entropy(ZEROS(FNX_I32, 2, 3), ZEROS(FNX_I64, 2)), FNX_E_DTYPE, "i32[2,3]");
     FAILS(fnx_dropout(ZEROS(FNX_I32, 2), 0.5), FNX_E_DTYPE, "i32");
-    FAILS(fnx_batch_norm(ZEROS(FNX_I32, 2, 3), ZEROS(FNX_I32, 3), ZEROS(FNX_I32, 3), NULL, NULL, 0), FNX_E_DTYPE, "i32");
+    FAILS(fnx_batch_norm(ZEROS(FNX_I32, 2, 3), ZEROS(FNX_I32, 3), ZEROS(FNX_I32, 3), NULL, NULL, 0), FNX_E_DTYPE,
+          "i32");
     end(dev);
 }
 END_TEST
@@ -142,7 +158,7 @@ START_TEST(scalars_that_the_dtype_does_not_have_are_refused) {
 }
 END_TEST
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(ranks_above_8_are_refused) {
     BEGIN;
@@ -172,16 +188,19 @@ START_TEST(sizes_that_overflow_are_refused) {
     FAILS(fnx_expand(FLOATS(1, 1), FNX_SHAPE(huge, huge)), FNX_E_SHAPE, "expand", "overflow");
     FAILS(fnx_expand(FLOATS(1), FNX_SHAPE(-2)), FNX_E_SHAPE, "expand", "-2");
     FAILS(fnx_add(SPREAD(FNX_F32, huge, 1), SPREAD(FNX_F32, 1, huge)), FNX_E_SHAPE, "add", "overflow");
-    FAILS(fnx_where(SPREAD(FNX_BOOL, huge, 1), SPREAD(FNX_F32, 1, huge), ONE(FNX_F32)), FNX_E_SHAPE, "where", "overflow");
+    FAILS(fnx_where(SPREAD(FNX_BOOL, huge, 1), SPREAD(FNX_F32, 1, huge), ONE(FNX_F32)), FNX_E_SHAPE, "where",
+          "overflow");
     FAILS(fnx_matmul(SPREAD(FNX_F32, huge, 1), SPREAD(FNX_F32, 1, huge)), FNX_E_SHAPE, "matmul", "overflow");
     FAILS(fnx_pad(FLOATS(2), NUMBERS(most), NUMBERS(0), 0), FNX_E_SHAPE, "pad", "axis 0");
     FAILS(fnx_pad(FLOATS(2, 2), NUMBERS(huge, huge), NUMBERS(0, 0), 0), FNX_E_SHAPE, "pad", "overflow");
-    FAILS(fnx_concat((fnx_tensor *[]){SPREAD(FNX_U8, most / 2), SPREAD(FNX_U8, most / 2), SPREAD(FNX_U8, 2)}, 3, 0), FNX_E_SHAPE, "concat");
+    FAILS(fnx_concat((fnx_tensor *[]){SPREAD(FNX_U8, most / 2), SPREAD(FNX_U8, most / 2), SPREAD(FNX_U8, 2)}, 3, 0),
+          FNX_E_SHAPE, "concat");
     FAILS(fnx_one_hot(ZEROS(FNX_I64, 4), INT64_C(1) << 62, FNX_F64), FNX_E_SHAPE, "overflow");
     FAILS(fnx_cast(SPREAD(FNX_U8, INT64_C(1) << 61), FNX_F64), FNX_E_SHAPE, "cast", "overflow");
     FAILS(fnx_argmax(SPREAD(FNX_U8, INT64_C(1) << 61, 1), 1, false), FNX_E_SHAPE, "argmax", "overflow");
     FAILS(fnx_reshape(FLOATS(4), FNX_SHAPE(huge, huge)), FNX_E_SHAPE, "reshape", "overflow");
-    FAILS(fnx_conv2d(FLOATS(1, 1, 1, 1), SPREAD(FNX_F32, huge, 1, 1, 1), NULL, .padding = {INT_MAX, INT_MAX}), FNX_E_SHAPE, "overflow");
+    FAILS(fnx_conv2d(FLOATS(1, 1, 1, 1), SPREAD(FNX_F32, huge, 1, 1, 1), NULL, .padding = {INT_MAX, INT_MAX}),
+          FNX_E_SHAPE, "overflow");
     end(dev);
 }
 END_TEST
@@ -195,7 +214,8 @@ START_TEST(sizes_of_empty_tensors_do_not_overflow_either) {
     FAILS(fnx_reshape(x, FNX_SHAPE(0, huge, huge)), FNX_E_SHAPE, "reshape", "overflow");
     FAILS(fnx_expand(x, FNX_SHAPE(huge, huge, 0, 2)), FNX_E_SHAPE, "expand", "overflow");
     FAILS(fnx_reshape(x, FNX_SHAPE(huge, 0, -1)), FNX_E_SHAPE, "reshape", "evenly");
-    FAILS(fnx_conv2d(FLOATS(1, 1, 3, 3), FLOATS(0, 1, INT64_MAX / 511 + 1, 1), NULL, .dilation = {511, 1}), FNX_E_SHAPE, "conv", "larger");
+    FAILS(fnx_conv2d(FLOATS(1, 1, 3, 3), FLOATS(0, 1, INT64_MAX / 511 + 1, 1), NULL, .dilation = {511, 1}), FNX_E_SHAPE,
+          "conv", "larger");
     ck_assert_int_eq(fnx_eval(fnx_neg(fnx_permute(x, INTS(1, 2, 0)))), 0);
     ck_assert_int_eq(fnx_eval(fnx_flatten(x, 0)), 0);
     end(dev);
@@ -278,7 +298,8 @@ START_TEST(concat_needs_tensors_that_fit) {
     FAILS(fnx_concat(NULL, 2, 0), FNX_E_INVALID, "concat");
     FAILS(fnx_concat((fnx_tensor *[]){x}, 0, 0), FNX_E_INVALID, "concat", "0");
     FAILS(fnx_concat((fnx_tensor *[]){x}, -1, 0), FNX_E_INVALID, "concat", "-1");
-    FAILS(fnx_concat((fnx_tensor *[]){x, FLOATS(2, 4)}, 2, 0), FNX_E_SHAPE, "concat", "operand 1", "f32[2,4]", "f32[2,3]");
+    FAILS(fnx_concat((fnx_tensor *[]){x, FLOATS(2, 4)}, 2, 0), FNX_E_SHAPE, "concat", "operand 1", "f32[2,4]",
+          "f32[2,3]");
     FAILS(fnx_concat((fnx_tensor *[]){x, x, FLOATS(3)}, 3, 1), FNX_E_SHAPE, "concat", "operand 2", "f32[3]");
     end(dev);
 }
@@ -294,11 +315,12 @@ START_TEST(extrema_of_nothing_are_refused) {
 }
 END_TEST
 
-/* ---- matrices, windows -------------------------------------------------------------------------------------------------------- */
+/* ---- matrices, windows ------------------------------------------------------------------------------------------- */
 
 START_TEST(matrices_that_do_not_fit_are_refused) {
     BEGIN;
-    FAILS(fnx_matmul(FLOATS(64, 784), FLOATS(512, 10)), FNX_E_SHAPE, "matmul", "f32[64,784]", "f32[512,10]", "784", "512");
+    FAILS(fnx_matmul(FLOATS(64, 784), FLOATS(512, 10)), FNX_E_SHAPE, "matmul", "f32[64,784]", "f32[512,10]", "784",
+          "512");
     FAILS(fnx_matmul(FLOATS(64, 784), FLOATS(10, 784)), FNX_E_SHAPE, "matmul", "did you mean fnx_transpose");
     FAILS(fnx_matmul(FLOATS(2, 3, 4), FLOATS(3, 4, 2)), FNX_E_SHAPE, "matmul", "f32[2,3,4]", "f32[3,4,2]", "broadcast");
     FAILS(fnx_matmul(ONE(FNX_F32), FLOATS(2, 2)), FNX_E_SHAPE, "matmul", "f32[]");
@@ -318,7 +340,8 @@ START_TEST(convolutions_that_do_not_fit_are_refused) {
     fnx_tensor *x = FLOATS(2, 4, 5, 5), *w = FLOATS(6, 4, 3, 3);
     FAILS(fnx_conv2d_with(FLOATS(4, 5, 5), w, NULL, NULL), FNX_E_SHAPE, "conv", "f32[4,5,5]", "4 axes");
     FAILS(fnx_conv2d_with(x, FLOATS(6, 4, 3), NULL, NULL), FNX_E_SHAPE, "conv", "f32[6,4,3]");
-    FAILS(fnx_conv2d_with(x, FLOATS(6, 3, 3, 3), NULL, NULL), FNX_E_SHAPE, "conv", "f32[2,4,5,5]", "f32[6,3,3,3]", "groups");
+    FAILS(fnx_conv2d_with(x, FLOATS(6, 3, 3, 3), NULL, NULL), FNX_E_SHAPE, "conv", "f32[2,4,5,5]", "f32[6,3,3,3]",
+          "groups");
     FAILS(fnx_conv2d(x, w, NULL, .groups = 2), FNX_E_SHAPE, "conv", "groups 2");
     FAILS(fnx_conv2d(x, FLOATS(6, 1, 3, 3), NULL, .groups = 4), FNX_E_SHAPE, "conv", "groups 4");
     FAILS(fnx_conv2d(x, w, NULL, .groups = -1), FNX_E_INVALID, "conv", "groups", "-1");
@@ -339,7 +362,8 @@ END_TEST
 START_TEST(pools_that_do_not_fit_are_refused) {
     BEGIN;
     fnx_tensor *x = FLOATS(1, 1, 4, 4);
-    fnx_tensor *(*const pools[])(fnx_tensor *, int, int, const fnx_pool2d_options *) = {fnx_max_pool2d_with, fnx_avg_pool2d_with};
+    fnx_tensor *(*const pools[])(fnx_tensor *, int, int, const fnx_pool2d_options *) = {fnx_max_pool2d_with,
+                                                                                        fnx_avg_pool2d_with};
     for (int i = 0; i < 2; i++) {
         FAILS(pools[i](FLOATS(4, 4), 2, 2, NULL), FNX_E_SHAPE, "pool", "f32[4,4]", "4 axes");
         FAILS(pools[i](x, 0, 2, NULL), FNX_E_INVALID, "pool", "window 0");
@@ -355,7 +379,7 @@ START_TEST(pools_that_do_not_fit_are_refused) {
 }
 END_TEST
 
-/* ---- indexes, composites, sources ------------------------------------------------------------------------------------------------- */
+/* ---- indexes, composites, sources -------------------------------------------------------------------------------- */
 
 START_TEST(indexes_that_do_not_fit_are_refused) {
     BEGIN;
@@ -363,7 +387,8 @@ START_TEST(indexes_that_do_not_fit_are_refused) {
     FAILS(fnx_gather(x, 0, ZEROS(FNX_I64, 3)), FNX_E_SHAPE, "gather", "i64[3]", "rank", "f32[2,3]");
     FAILS(fnx_gather(x, 0, ZEROS(FNX_I64, 5, 4)), FNX_E_SHAPE, "gather", "i64[5,4]", "axis 1");
     FAILS(fnx_scatter_add(x, 0, ZEROS(FNX_I64, 5, 4), FLOATS(5, 4)), FNX_E_SHAPE, "scatter_add", "i64[5,4]", "axis 1");
-    FAILS(fnx_scatter_add(x, 0, ZEROS(FNX_I64, 5, 3), FLOATS(3, 5)), FNX_E_SHAPE, "scatter_add", "f32[3,5]", "i64[5,3]");
+    FAILS(fnx_scatter_add(x, 0, ZEROS(FNX_I64, 5, 3), FLOATS(3, 5)), FNX_E_SHAPE, "scatter_add", "f32[3,5]",
+          "i64[5,3]");
     FAILS(fnx_scatter_add(x, 0, ZEROS(FNX_I64, 5, 3), FLOATS(1, 3)), FNX_E_SHAPE, "scatter_add", "f32[1,3]");
     FAILS(fnx_one_hot(ZEROS(FNX_I64, 2), 0, FNX_F32), FNX_E_INVALID, "one_hot", "depth", "0");
     FAILS(fnx_one_hot(ZEROS(FNX_I64, 2), -3, FNX_F32), FNX_E_INVALID, "one_hot", "-3");
@@ -377,7 +402,8 @@ START_TEST(composites_that_do_not_fit_are_refused) {
     FAILS(fnx_cross_entropy(x, ZEROS(FNX_I64, 3)), FNX_E_SHAPE, "cross_entropy", "f32[4,3]", "i64[3]");
     FAILS(fnx_cross_entropy(x, ZEROS(FNX_I64, 4, 3)), FNX_E_SHAPE, "cross_entropy", "i64[4,3]");
     FAILS(fnx_cross_entropy(c, ZEROS(FNX_I64, 3)), FNX_E_SHAPE, "cross_entropy", "f32[3]");
-    FAILS(fnx_cross_entropy(FLOATS(2, 3, 4), ZEROS(FNX_I64, 2, 5)), FNX_E_SHAPE, "cross_entropy", "f32[2,3,4]", "i64[2,5]");
+    FAILS(fnx_cross_entropy(FLOATS(2, 3, 4), ZEROS(FNX_I64, 2, 5)), FNX_E_SHAPE, "cross_entropy", "f32[2,3,4]",
+          "i64[2,5]");
     FAILS(fnx_cross_entropy_with(x, ZEROS(FNX_I64, 4), 3), FNX_E_INVALID, "cross_entropy", "reduction", "3");
     FAILS(fnx_cross_entropy_with(x, ZEROS(FNX_I64, 4), -1), FNX_E_INVALID, "cross_entropy", "reduction");
     FAILS(fnx_dropout(x, 1), FNX_E_INVALID, "dropout", "1", "[0, 1)");
@@ -415,16 +441,17 @@ START_TEST(sources_that_cannot_be_are_refused) {
 }
 END_TEST
 
-/* ---- any op: what its operands are ------------------------------------------------------------------------------------------------------ */
+/* ---- any op: what its operands are ------------------------------------------------------------------------------- */
 
 /* Operands that a program may leave out. */
 static bool is_optional(const op_case *c, int k) {
-    return (!strcmp(c->op, "linear") && k == 2) || (!strcmp(c->op, "conv2d") && k == 2) || (!strcmp(c->op, "batch_norm") && k > 2) ||
-           (!strcmp(c->op, "batch_norm_train") && k > 0);
+    return (!strcmp(c->op, "linear") && k == 2) || (!strcmp(c->op, "conv2d") && k == 2) ||
+           (!strcmp(c->op, "batch_norm") && k > 2) || (!strcmp(c->op, "batch_norm_train") && k > 0);
 }
 
 /* Each operand of each case in turn replaced; all results must fail with the code and the words. */
-static void replace_operands(fnx_device *dev, fnx_tensor *(*replacement)(fnx_device *dev, const host_tensor *t), fnx_status code, const char *word) {
+static void replace_operands(fnx_device *dev, fnx_tensor *(*replacement)(fnx_device *dev, const host_tensor *t),
+                             fnx_status code, const char *word) {
     int n;
     const op_case *cases = op_cases(&n);
     for (int i = 0; i < n; i++)
@@ -432,17 +459,23 @@ static void replace_operands(fnx_device *dev, fnx_tensor *(*replacement)(fnx_dev
             const op_case *c = &cases[i];
             int there = 0;
             for (int o = 0; o < c->n_in; o++) there += c->in[o].dtype != 0;
-            if (!c->in[k].dtype || (code == FNX_E_INVALID && is_optional(c, k)) || (code == FNX_E_DEVICE && there < 2)) continue;
+            if (!c->in[k].dtype || (code == FNX_E_INVALID && is_optional(c, k)) || (code == FNX_E_DEVICE && there < 2))
+                continue;
             FNX_SCOPE_QUIET;
             fnx_tensor *in[CASE_OPERANDS], *out[CASE_RESULTS];
-            for (int o = 0; o < c->n_in; o++) in[o] = o == k ? replacement(dev, &c->in[o]) : op_case_upload(dev, &c->in[o]);
+            for (int o = 0; o < c->n_in; o++)
+                in[o] = o == k ? replacement(dev, &c->in[o]) : op_case_upload(dev, &c->in[o]);
             op_case_call(c, dev, in, out);
-            for (int r = 0; r < (code == FNX_E_DEVICE ? 1 : c->n_out); r++) { /* batch_norm_train's mean is of x alone */
+            int n_out = code == FNX_E_DEVICE ? 1 : c->n_out; /* batch_norm_train's mean is of x alone */
+            for (int r = 0; r < n_out; r++) {
                 fnx_status got = fnx_tensor_status(out[r]);
-                ck_assert_msg(got == code && strstr(fnx_last_error()->message, word), "%s: %s, operand %d: %s, not %s, and \"%s\" in: %s", c->op, c->name, k,
+                ck_assert_msg(got == code && strstr(fnx_last_error()->message, word),
+                              "%s: %s, operand %d: %s, not %s, and \"%s\" in: %s", c->op, c->name, k,
                               fnx_status_name(got), fnx_status_name(code), word, got ? fnx_last_error()->message : "");
                 /* scalar_sub is sub, conv2d conv: the name of the table will do */
-                if (code == FNX_E_INVALID) ck_assert_msg(!strstr(fnx_last_error()->message, "copy") || !strcmp(c->op, "copy"), "%s: %s", c->op, fnx_last_error()->message);
+                if (code == FNX_E_INVALID)
+                    ck_assert_msg(!strstr(fnx_last_error()->message, "copy") || !strcmp(c->op, "copy"), "%s: %s", c->op,
+                                  fnx_last_error()->message);
             }
         }
 }
@@ -466,7 +499,8 @@ START_TEST(an_operand_that_is_null_is_an_error_that_names_the_op) {
     FAILS(fnx_sum(NULL, FNX_ALL_AXES, false), FNX_E_INVALID, "sum", "operand 0");
     FAILS(fnx_matmul(FLOATS(2), NULL), FNX_E_INVALID, "matmul", "operand 1");
     FAILS(fnx_cross_entropy(FLOATS(2, 2), NULL), FNX_E_INVALID, "cross_entropy", "operand 1");
-    FAILS(fnx_concat((fnx_tensor *[]){FLOATS(2), FLOATS(2), FLOATS(2), FLOATS(2), NULL}, 5, 0), FNX_E_INVALID, "concat", "operand 4");
+    FAILS(fnx_concat((fnx_tensor *[]){FLOATS(2), FLOATS(2), FLOATS(2), FLOATS(2), NULL}, 5, 0), FNX_E_INVALID, "concat",
+          "operand 4");
     end(dev);
 }
 END_TEST
@@ -481,8 +515,10 @@ END_TEST
 START_TEST(a_long_expression_names_what_went_wrong_first) {
     BEGIN;
     fnx_tensor *x = FLOATS(3, 3), *y = fnx_matmul(x, fnx_tensor_set_name(FLOATS(4, 4), "weight"));
-    for (int i = 0; i < 1000; i++) y = fnx_add(fnx_relu(fnx_matmul(y, x)), fnx_sum(fnx_reshape(y, FNX_SHAPE(5)), FNX_ALL_AXES, false));
-    FAILS(fnx_cross_entropy(y, ZEROS(FNX_I64, 3)), FNX_E_SHAPE, "matmul: inner sizes differ", "f32[3,3]", "weight f32[4,4]");
+    for (int i = 0; i < 1000; i++)
+        y = fnx_add(fnx_relu(fnx_matmul(y, x)), fnx_sum(fnx_reshape(y, FNX_SHAPE(5)), FNX_ALL_AXES, false));
+    FAILS(fnx_cross_entropy(y, ZEROS(FNX_I64, 3)), FNX_E_SHAPE, "matmul: inner sizes differ", "f32[3,3]",
+          "weight f32[4,4]");
     end(dev);
 }
 END_TEST
@@ -514,10 +550,13 @@ START_TEST(operands_on_two_devices_are_refused) {
     BEGIN;
     if ((elsewhere = other_device(_i))) {
         replace_operands(dev, moved, FNX_E_DEVICE, "two devices");
-        FAILS(fnx_add(FLOATS(2), zeros_of(elsewhere, FNX_F32, FNX_SHAPE(2))), FNX_E_DEVICE, "add", "f32[2]", "two devices", "fnx_tensor_to");
-        FAILS(fnx_linear(FLOATS(2, 2), FLOATS(2, 2), zeros_of(elsewhere, FNX_F32, FNX_SHAPE(2))), FNX_E_DEVICE, "two devices");
+        FAILS(fnx_add(FLOATS(2), zeros_of(elsewhere, FNX_F32, FNX_SHAPE(2))), FNX_E_DEVICE, "add", "f32[2]",
+              "two devices", "fnx_tensor_to");
+        FAILS(fnx_linear(FLOATS(2, 2), FLOATS(2, 2), zeros_of(elsewhere, FNX_F32, FNX_SHAPE(2))), FNX_E_DEVICE,
+              "two devices");
         double v;
-        fnx_tensor *sum = fnx_add(fnx_fill(dev, FNX_F32, FNX_SCALAR_SHAPE, 1), fnx_tensor_to(fnx_fill(elsewhere, FNX_F32, FNX_SCALAR_SHAPE, 2), dev));
+        fnx_tensor *sum = fnx_add(fnx_fill(dev, FNX_F32, FNX_SCALAR_SHAPE, 1),
+                                  fnx_tensor_to(fnx_fill(elsewhere, FNX_F32, FNX_SCALAR_SHAPE, 2), dev));
         ck_assert(fnx_tensor_item(sum, &v) == 0 && v == 3);
         fnx_device_close(elsewhere);
     }

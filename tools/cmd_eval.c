@@ -47,7 +47,7 @@ static int evaluate(const command *self, const settings *s, const char *file, ru
     fnx_device *device = NULL;
     fnx_dataset *data = NULL;
     fnx_module *net = NULL;
-    static test_result result;
+    test_result result;
     int code = task_open_device(self, s->device, false, &device);
     if (code < 0) code = task_open_data(self, info->data, false, &data);
     if (code < 0) code = task_check_data(self, info, data);
@@ -67,7 +67,7 @@ static int run(const command *self, int argc, char **argv) {
     uint64_t given;
     char **files, why[PATH_MAX + 256];
     int n;
-    static run_info info;
+    run_info info;
     int code = options_parse(self, argc, argv, &s, &given, 1, &files, &n);
     if (code >= 0) return code;
     if (n == 0) return tool_usage_error(self, "which checkpoint? FILE is missing");

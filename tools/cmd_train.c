@@ -109,7 +109,7 @@ static int run(const command *self, int argc, char **argv) {
     settings s = defaults;
     uint64_t given;
     char file[RUN_TEXT + 16];
-    static run_info info;
+    run_info info;
     int code = options_parse(self, argc, argv, &s, &given, 0, NULL, NULL);
     if (code < 0) code = s.resume ? resumed_run(self, &s, given, &info) : new_run(self, &s, &info);
     if (code >= 0) return code;

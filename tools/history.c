@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const char *const names[HISTORY_SERIES] = {"losses", "accuracies"};
+static const char *const names[HISTORY_SERIES] = {"losses", "hits"};
 
 void history_init(history *h, fnx_device *device, int64_t capacity) {
     FNX_SCOPE_QUIET;
@@ -18,21 +18,20 @@ void history_finish(history *h) {
     *h = (history){0};
 }
 
-fnx_status history_add(history *h, fnx_tensor *loss, fnx_tensor *accuracy) {
+fnx_status history_put(history *h, fnx_tensor *loss, fnx_tensor *hits) {
     FNX_NO_GRAD;
-    fnx_tensor *const values[HISTORY_SERIES] = {loss, accuracy};
+    fnx_tensor *const values[HISTORY_SERIES] = {loss, hits};
     for (int i = 0; i < HISTORY_SERIES; i++) {
         fnx_tensor *series = fnx_variable_get(h->series[i]), *value = fnx_reshape(values[i], FNX_SHAPE(1));
         fnx_status code = fnx_variable_set(h->series[i], fnx_slice_assign(series, value, &h->n, NULL));
         if (code) return code;
     }
-    h->n++;
     return FNX_OK;
 }
 
-fnx_status history_read(history *h, float *losses, float *accuracies, int64_t *n) {
+fnx_status history_read(history *h, float *losses, float *hits, int64_t *n) {
     FNX_SCOPE_QUIET;
-    float all[HISTORY_MOST], *const out[HISTORY_SERIES] = {losses, accuracies};
+    float all[HISTORY_MOST], *const out[HISTORY_SERIES] = {losses, hits};
     *n = 0;
     for (int i = 0; i < HISTORY_SERIES && h->n; i++) {
         fnx_status code = fnx_tensor_read(fnx_variable_get(h->series[i]), all, (size_t)h->capacity * sizeof *all);

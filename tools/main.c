@@ -2,7 +2,6 @@
 #include "tool.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +52,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    setlocale(LC_CTYPE, "");
     int code = run(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && code == EXIT_OK) {
         fprintf(stderr, "fornax: writing the output: %s\n", strerror(errno));

@@ -24,7 +24,7 @@ static const struct field {
     INTEGER(epochs, 1, 1e6), INTEGER(batch, 1, 1e6), INTEGER(seed, 0, 9e15), INTEGER(limit, 0, 1e12),
     REAL(lr, 0, 1e6), REAL(momentum, 0, 1), REAL(weight_decay, 0, 1e6),
     INTEGER(epoch, 0, 1e6), INTEGER(step, 0, 1e12),
-    REAL(loss_sum, 0, HUGE_VAL), REAL(hit_sum, 0, HUGE_VAL), REAL(seconds, 0, HUGE_VAL), REAL(test_accuracy, 0, 1),
+    INTEGER(hits, 0, 1e15), REAL(loss_sum, 0, HUGE_VAL), REAL(seconds, 0, HUGE_VAL), REAL(test_accuracy, 0, 1),
 #undef TEXT
 #undef INTEGER
 #undef REAL

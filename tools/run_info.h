@@ -18,7 +18,8 @@ typedef struct run_info {
     int64_t epochs, batch, seed, limit;   /* limit 0: all samples */
     double lr, momentum, weight_decay;
     int64_t epoch, step;                  /* finished epochs, and steps of the next one */
-    double loss_sum, hit_sum, seconds;    /* of those steps: sums of losses and accuracies, time taken */
+    int64_t hits;                         /* of those steps: samples recognised, */
+    double loss_sum, seconds;             /* sum of losses, time taken */
     double test_accuracy;                 /* after the last finished epoch */
 } run_info;
 

@@ -26,6 +26,7 @@ typedef struct trainer {
     int64_t looked;      /* steps of this epoch whose loss was read */
     double began;        /* when this epoch, or what this process does of it, began; less what was done before */
     int64_t idle_bytes;  /* resident set with the device open */
+    bool broken;         /* parameters are no numbers any more */
     bool unsaved;        /* the last checkpoint could not be written */
 } trainer;
 
@@ -175,21 +176,34 @@ static const char *json_number(double value, char out[32]) {
     return out;
 }
 
-static void log_step(const trainer *t, int64_t step, double loss) {
-    char number[32];
-    if (t->log) fprintf(t->log, "{\"step\": %lld, \"loss\": %s}\n", (long long)step, json_number(loss, number));
+/* Of the samples that this epoch has seen so far. */
+static double loss(const trainer *t) { return t->looked ? t->info->loss_sum / (double)t->looked : 0; }
+static double accuracy(const trainer *t) {
+    int64_t seen = t->looked * t->info->batch, all = fnx_dataset_count(t->train_data);
+    return task_accuracy(t->info->hits, seen < all ? seen : all);
 }
 
-static void log_epoch(const trainer *t, double seconds, const test_result *r) {
+static void log_step(const trainer *t, int64_t step, double value) {
+    char number[32];
+    if (t->log) fprintf(t->log, "{\"step\": %lld, \"loss\": %s}\n", (long long)step, json_number(value, number));
+}
+
+static void log_epoch(const trainer *t, const test_result *r) {
     const run_info *i = t->info;
     char numbers[4][32];
     if (!t->log) return;
     fprintf(t->log,
             "{\"epoch\": %lld, \"epoch_seconds\": %.3f, \"train_loss\": %s, \"train_accuracy\": %s, \"test_loss\": %s, "
             "\"test_accuracy\": %s, \"idle_bytes\": %lld, \"peak_bytes\": %lld}\n",
-            (long long)i->epoch + 1, seconds, json_number(i->loss_sum / (double)t->steps, numbers[0]),
-            json_number(i->hit_sum / (double)t->steps, numbers[1]), json_number(r->loss, numbers[2]),
+            (long long)i->epoch + 1, i->seconds, json_number(loss(t), numbers[0]), json_number(accuracy(t), numbers[1]),
+            json_number(r->loss, numbers[2]),
             json_number(task_accuracy(r->hits, r->samples), numbers[3]), (long long)t->idle_bytes, (long long)resident("VmHWM:"));
+}
+
+/* What failed, without a live line around it. */
+static int failed(trainer *t, const char *what) {
+    progress_clear(&t->progress);
+    return tool_failed(t->self, what);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------------------- */
@@ -197,18 +211,19 @@ static void log_epoch(const trainer *t, double seconds, const test_result *r) {
 /* Waits for the steps so far and takes in their losses. */
 static int look(trainer *t) {
     run_info *r = t->info;
-    static float losses[HISTORY_MOST], accuracies[HISTORY_MOST];
+    float losses[HISTORY_MOST], hits[HISTORY_MOST];
     int64_t n;
-    if (history_read(&t->history, losses, accuracies, &n)) return tool_failed(t->self, "training");
+    if (history_read(&t->history, losses, hits, &n)) return failed(t, "training");
     for (int64_t i = 0; i < n; i++) {
         int64_t step = r->epoch * t->steps + ++t->looked;
         log_step(t, step, losses[i]);
         if (!isfinite(losses[i])) {
             progress_clear(&t->progress);
             tool_error(t->self, "the loss of step %lld is %g: a smaller --lr may help", (long long)step, losses[i]);
+            t->broken = true;
             return EXIT_FAILED;
         }
-        r->loss_sum += losses[i], r->hit_sum += accuracies[i];
+        r->loss_sum += losses[i], r->hits += (int64_t)hits[i];
     }
     if (t->log && fflush(t->log)) {
         tool_error(t->self, "--log '%s': %s; training goes on without it", t->task->log, strerror(errno));
@@ -220,10 +235,12 @@ static int look(trainer *t) {
 static fnx_status train_on(trainer *t, const fnx_batch *b) {
     fnx_tensor *logits = fnx_module_forward(t->net, b->x);
     fnx_tensor *loss = fnx_cross_entropy(logits, b->y);
-    fnx_tensor *accuracy = fnx_mean(fnx_cast(fnx_equal(fnx_argmax(logits, 1, false), b->y), FNX_F32), FNX_ALL_AXES, false);
+    fnx_tensor *hits = fnx_sum(fnx_cast(fnx_equal(fnx_argmax(logits, 1, false), b->y), FNX_F32), FNX_ALL_AXES, false);
     fnx_status code = fnx_backward(loss);
-    if (!code) code = history_add(&t->history, loss, accuracy);
-    return code ? code : fnx_optimizer_step(t->optimizer);
+    if (!code) code = history_put(&t->history, loss, hits);
+    if (!code) code = fnx_optimizer_step(t->optimizer);
+    if (!code) t->history.n++;
+    return code;
 }
 
 /* One step. False at the end of the epoch, or on failure, with the code of it. */
@@ -242,8 +259,7 @@ static int show(trainer *t) {
     const run_info *r = t->info;
     int code = look(t);
     if (code >= 0) return code;
-    progress_show(&t->progress, &(progress_state){.epoch = r->epoch + 1, .step = t->looked, .loss = r->loss_sum / (double)t->looked,
-                                                  .accuracy = r->hit_sum / (double)t->looked});
+    progress_show(&t->progress, &(progress_state){.epoch = r->epoch + 1, .step = t->looked, .loss = loss(t), .accuracy = accuracy(t)});
     return -1;
 }
 
@@ -262,15 +278,11 @@ static int train_epoch(trainer *t) {
         else if (history_full(&t->history)) code = look(t);
         if (code >= 0) return code;
     }
-    if (status) {
-        char where[64];
-        progress_clear(&t->progress);
-        snprintf(where, sizeof where, "epoch %lld, step %lld", (long long)r->epoch + 1, (long long)r->step + 1);
-        return tool_failed(t->self, where);
-    }
-    int code = look(t);
+    char where[64];
+    snprintf(where, sizeof where, "epoch %lld, step %lld", (long long)r->epoch + 1, (long long)r->step + 1);
+    int failure = status ? failed(t, where) : -1, code = look(t);
     r->seconds = progress_now() - t->began;
-    return code;
+    return failure < 0 ? code : failure;
 }
 
 /* ---- epochs -------------------------------------------------------------------------------------------------------- */
@@ -279,15 +291,19 @@ static int train_epoch(trainer *t) {
  * after the next epoch. */
 static void save(trainer *t) {
     t->unsaved = run_info_save(t->info, t->task->out, t->net, t->optimizer) != FNX_OK;
-    if (t->unsaved) tool_failed(t->self, "the checkpoint was not written");
+    if (t->unsaved) failed(t, "the checkpoint was not written");
 }
 
-static int stop(trainer *t) {
+/* Ends before all epochs are done, stopped or with something failed, and keeps what was trained so far. */
+static int leave(trainer *t, int code) {
+    const run_info *r = t->info;
+    if (task_stopped()) code = EXIT_SIGNAL + task_stopped();
+    if (t->broken || (r->epoch == 0 && r->step == 0)) return code;
     save(t);
     if (t->unsaved) return EXIT_FAILED;
-    printf("stopped in epoch %lld after step %lld of %lld; to go on: fornax train --resume %s\n", (long long)t->info->epoch + 1,
-           (long long)t->info->step, (long long)t->steps, t->task->out);
-    return EXIT_SIGNAL + task_stopped();
+    printf("stopped in epoch %lld after step %lld of %lld; to go on: fornax train --resume %s\n", (long long)r->epoch + 1,
+           (long long)r->step, (long long)t->steps, t->task->out);
+    return code;
 }
 
 static void end_epoch(trainer *t, const test_result *test) {
@@ -295,27 +311,24 @@ static void end_epoch(trainer *t, const test_result *test) {
     double rate = r->seconds > 0 ? (double)fnx_dataset_count(t->train_data) / r->seconds : 0;
     if (!t->task->quiet)
         printf("epoch %lld/%lld  loss %.4f  accuracy %.2f %%  test accuracy %.2f %%  %.1f s  %.0f images/s\n",
-               (long long)r->epoch + 1, (long long)r->epochs, r->loss_sum / (double)t->steps, 100 * r->hit_sum / (double)t->steps,
+               (long long)r->epoch + 1, (long long)r->epochs, loss(t), 100 * accuracy(t),
                100 * task_accuracy(test->hits, test->samples), r->seconds, rate);
     fflush(stdout);
-    log_epoch(t, r->seconds, test);
+    log_epoch(t, test);
     if (t->log) fflush(t->log);
     r->epoch++;
-    r->step = 0, r->loss_sum = r->hit_sum = r->seconds = 0;
+    r->step = r->hits = 0, r->loss_sum = r->seconds = 0;
     r->test_accuracy = task_accuracy(test->hits, test->samples);
     save(t);
 }
 
 static int train(trainer *t) {
-    static test_result test;
+    test_result test;
     while (t->info->epoch < t->info->epochs) {
         int code = train_epoch(t);
         progress_clear(&t->progress);
-        if (code >= 0) return code;
-        if (task_stopped()) return stop(t);
-        code = task_test(t->self, t->info, t->net, t->test_data, &test);
-        if (task_stopped()) return stop(t);
-        if (code >= 0) return code;
+        if (code < 0 && !task_stopped()) code = task_test(t->self, t->info, t->net, t->test_data, &test);
+        if (code >= 0 || task_stopped()) return leave(t, code);
         end_epoch(t, &test);
     }
     if (t->task->quiet) printf("test accuracy %.2f %%\n", 100 * t->info->test_accuracy);
@@ -326,8 +339,7 @@ static int train(trainer *t) {
 }
 
 int trainer_run(const trainer_task *task) {
-    static trainer t;
-    t = (trainer){.task = task, .self = task->self, .info = task->info};
+    trainer t = {.task = task, .self = task->self, .info = task->info};
     int code = set_up(&t);
     if (code < 0) {
         task_catch_signals(t.self);

@@ -174,7 +174,17 @@ static inline words philox(uint64_t seed, uint64_t counter, uint64_t block) {
     return (words){{x0, x1, x2, x3}};
 }
 
-#define TWO_PI 6.283185307179586476925
+/* cos(2 pi v): whole quarters of the turn are taken off exactly, so that the zeros of the cosine keep all their digits. */
+static inline double cosine_of_turn(double v) {
+    double quarter = nearbyint(4 * v), rest = 6.283185307179586476925 * (v - quarter / 4);
+    switch ((int)quarter & 3) {
+    case 0: return cos(rest);
+    case 1: return -sin(rest);
+    case 2: return -cos(rest);
+    default: return sin(rest);
+    }
+}
+
 #define UNIT64(hi, lo) (((double)((hi) >> 5) * 67108864.0 + (double)((lo) >> 6)) * 0x1p-53)
 #define RANDOM(name, R, ...)                                                                                              \
     static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) {                              \
@@ -203,12 +213,12 @@ RANDOM(uniform_f64, f64, {
 RANDOM(normal_f32, f32, {
     words w = philox(seed, counter, e >> 2);
     uint32_t u = e & 2 ? w.w[2] : w.w[0], v = e & 2 ? w.w[3] : w.w[1];
-    double r = sqrt(-2 * log((double)((u >> 8) + 1) * 0x1p-24)), phi = TWO_PI * ((double)(v >> 8) * 0x1p-24);
-    d[i] = (float)(r * (e & 1 ? sin(phi) : cos(phi)));
+    double r = sqrt(-2 * log((double)((u >> 8) + 1) * 0x1p-24)), turn = (double)(v >> 8) * 0x1p-24;
+    d[i] = (float)(r * cosine_of_turn(e & 1 ? turn - 0.25 : turn));
 })
 RANDOM(normal_f64, f64, {
     words w = philox(seed, counter, e);
-    d[i] = sqrt(-2 * log(UNIT64(w.w[0], w.w[1]) + 0x1p-53)) * cos(TWO_PI * UNIT64(w.w[2], w.w[3]));
+    d[i] = sqrt(-2 * log(UNIT64(w.w[0], w.w[1]) + 0x1p-53)) * cosine_of_turn(UNIT64(w.w[2], w.w[3]));
 })
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------------ */

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 static const struct {
     const char *name;
     int code;
-} dtypes[] = {{"bool", FNX_BOOL}, {"u8", FNX_U8}, {"i32", FNX_I32}, {"i64", FNX_I64}, {"f32", FNX_F32}, {"f64", FNX_F64}};
+} dtypes[] = {{"bool", FNX_BOOL}, {"u8", FNX_U8},   {"i32", FNX_I32},
+              {"i64", FNX_I64},   {"f32", FNX_F32}, {"f64", FNX_F64}};
 
 static _Noreturn void stop(const char *what, const char *name) {
     fprintf(stderr, "ops.json: %s: %s\n", name, what);
@@ -25,7 +27,7 @@ static int dtype_of(const char *name) {
     stop("no such dtype", name);
 }
 
-/* ---- reading the file ------------------------------------------------------------------------------------------------ */
+/* ---- reading the file -------------------------------------------------------------------------------------------- */
 
 static int digit(char c) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -104,7 +106,7 @@ fnx_tensor *op_case_upload(fnx_device *device, const host_tensor *t) {
     return t->dtype ? fnx_tensor_from(device, t->dtype, t->rank, t->sizes, t->data, 0) : NULL;
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 typedef struct call {
     const op_case *c;
@@ -143,7 +145,7 @@ static fnx_axes axes(const call *a) {
     return x;
 }
 
-/* ---- the public functions ------------------------------------------------------------------------------------------------- */
+/* ---- the public functions ---------------------------------------------------------------------------------------- */
 
 #define DEFINE(name, expression) \
     static void call_##name(const call *a) { a->out[0] = (expression); }
@@ -153,18 +155,22 @@ static fnx_axes axes(const call *a) {
 #define REDUCE(name) DEFINE(name, fnx_##name(a->in[0], axes(a), number(a, "keep") != 0))
 #define ALONG(name) DEFINE(name, fnx_##name(a->in[0], (int)number(a, "axis")))
 
+/* clang-format off */
 #define UNARIES(X) X(neg) X(abs) X(exp) X(log) X(sqrt) X(tanh) X(sigmoid) X(erf) X(relu) X(gelu) X(copy)
 #define BINARIES(X) \
-    X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(matmul)
+    X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(equal) X(not_equal) X(less) X(less_equal) X(greater) \
+    X(greater_equal) X(matmul)
 #define SCALARS(X) \
-    X(add_scalar) X(sub_scalar) X(mul_scalar) X(div_scalar) X(pow_scalar) X(maximum_scalar) X(minimum_scalar) X(equal_scalar) \
-    X(not_equal_scalar) X(less_scalar) X(less_equal_scalar) X(greater_scalar) X(greater_equal_scalar) X(fill_like) X(dropout)
+    X(add_scalar) X(sub_scalar) X(mul_scalar) X(div_scalar) X(pow_scalar) X(maximum_scalar) X(minimum_scalar) \
+    X(equal_scalar) X(not_equal_scalar) X(less_scalar) X(less_equal_scalar) X(greater_scalar) X(greater_equal_scalar) \
+    X(fill_like) X(dropout)
 #define REDUCTIONS(X) X(sum) X(mean) X(max) X(min)
 #define ALONGS(X) X(softmax) X(log_softmax) X(flatten)
 #define OTHERS(X) \
-    X(scalar_sub) X(scalar_div) X(where) X(cast) X(fill) X(iota) X(argmax) X(linear) X(conv2d) X(max_pool2d) X(avg_pool2d) X(reshape) \
-    X(permute) X(transpose) X(expand) X(slice) X(slice_all) X(slice_assign) X(concat) X(pad) X(gather) X(scatter_add) X(one_hot) \
-    X(cross_entropy) X(batch_norm) X(batch_norm_train)
+    X(scalar_sub) X(scalar_div) X(where) X(cast) X(fill) X(iota) X(argmax) X(linear) X(conv2d) X(max_pool2d) \
+    X(avg_pool2d) X(reshape) X(permute) X(transpose) X(expand) X(slice) X(slice_all) X(slice_assign) X(concat) X(pad) \
+    X(gather) X(scatter_add) X(one_hot) X(cross_entropy) X(batch_norm) X(batch_norm_train)
+/* clang-format on */
 
 UNARIES(UNARY)
 BINARIES(BINARY)
@@ -186,7 +192,8 @@ DEFINE(batch_norm, fnx_batch_norm(a->in[0], a->in[1], a->in[2], a->in[3], a->in[
 
 static void call_cross_entropy(const call *a) {
     int reduction = (int)number(a, "reduction");
-    a->out[0] = reduction == FNX_REDUCE_MEAN ? fnx_cross_entropy(a->in[0], a->in[1]) : fnx_cross_entropy_with(a->in[0], a->in[1], reduction);
+    a->out[0] = reduction == FNX_REDUCE_MEAN ? fnx_cross_entropy(a->in[0], a->in[1])
+                                             : fnx_cross_entropy_with(a->in[0], a->in[1], reduction);
 }
 
 static void call_batch_norm_train(const call *a) {
@@ -250,7 +257,8 @@ static void call_pad(const call *a) {
 
 static void call_conv2d(const call *a) {
     fnx_conv2d_options o = {.groups = (int)number(a, "groups"), .asymmetric = number(a, "asymmetric") != 0};
-    ints(a, "stride", o.stride), ints(a, "dilation", o.dilation), ints(a, "padding", o.padding), ints(a, "padding_after", o.padding_after);
+    ints(a, "stride", o.stride), ints(a, "dilation", o.dilation), ints(a, "padding", o.padding),
+        ints(a, "padding_after", o.padding_after);
     a->out[0] = fnx_conv2d_with(a->in[0], a->in[1], a->in[2], json_object_size(a->c->args) ? &o : NULL);
 }
 
@@ -282,11 +290,12 @@ void op_case_call(const op_case *c, fnx_device *device, fnx_tensor *const *in, f
     functions[find(c->op)].call(&(call){c, device, in, out});
 }
 
-/* ---- right or wrong ---------------------------------------------------------------------------------------------------------- */
+/* ---- right or wrong ---------------------------------------------------------------------------------------------- */
 
 double host_element(const host_tensor *t, int64_t i) {
     switch (t->dtype) {
-    case FNX_BOOL: case FNX_U8: return ((const uint8_t *)t->data)[i];
+    case FNX_BOOL:
+    case FNX_U8: return ((const uint8_t *)t->data)[i];
     case FNX_I32: return ((const int32_t *)t->data)[i];
     case FNX_I64: return (double)((const int64_t *)t->data)[i];
     case FNX_F32: return (double)((const float *)t->data)[i];
@@ -313,15 +322,19 @@ double last_place(int dtype, double v) {
     return fabs(v) == DBL_MAX ? 0x1p971 : nextafter(fabs(v), INFINITY) - fabs(v);
 }
 
+double op_ulps(const char *function) {
+    const fnx_op_info *op = row(function);
+    return op ? (double)op->ulp : 0;
+}
+
 double op_case_limit(const op_case *c, int k, int64_t i) {
     const host_tensor *want = &c->out[k];
-    const fnx_op_info *op = row(c->op);
-    const double units = op ? (double)op->ulp : 0, eps = want->dtype == FNX_F32 ? 0x1p-23 : 0x1p-52;
+    const double units = op_ulps(c->op), eps = want->dtype == FNX_F32 ? 0x1p-23 : 0x1p-52;
     if (!fnx_dtype_is_float(want->dtype)) return 0;
     if (!c->scale[k].dtype) return units * last_place(want->dtype, host_element(want, i));
     const double scale = host_element(&c->scale[k], i) * (1 + 0x1p-20); /* it was rounded to f32 */
-    if (c->terms) return 4 * sqrt(c->terms) * eps * scale;
-    return (units ? units : 16) * eps * scale;
+    if (c->terms != 0) return 4 * sqrt(c->terms) * eps * scale;
+    return (units != 0 ? units : 16) * eps * scale;
 }
 
 bool op_case_right(const op_case *c, int k, const void *got, int64_t *at) {
@@ -334,8 +347,19 @@ bool op_case_right(const op_case *c, int k, const void *got, int64_t *at) {
         if (!fnx_dtype_is_float(g.dtype)) return false;
         const double x = host_element(&g, *at), want = host_element(&c->out[k], *at), limit = op_case_limit(c, k, *at);
         if (isnan(x) && isnan(want)) continue;
-        if (isinf(want) || !isfinite(x) || limit == 0) return false; /* limit 0: what is left are zeros of different sign, too */
+        if (isinf(want) || limit == 0) return false; /* their bits differ */
         if (!(fabs(x - want) <= limit)) return false;
     }
     return true;
+}
+
+void case_mistake(case_report *r, const op_case *c, const char *format, ...) {
+    enum { SHOWN = 20 };
+    size_t n = strlen(r->text);
+    va_list list;
+    if (r->mistakes++ >= SHOWN) return;
+    n += (size_t)snprintf(r->text + n, sizeof r->text - n, "\n  %s: %s: ", c->op, c->name);
+    va_start(list, format);
+    if (n < sizeof r->text) vsnprintf(r->text + n, sizeof r->text - n, format, list);
+    va_end(list);
 }
