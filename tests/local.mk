@@ -79,6 +79,12 @@ outside_tests = \
 
 tests_test_data_LDADD = $(LDADD) $(ZLIB_LIBS)
 
+if PLUGIN_CPU
+outside_tests += tests/test_cpu_kernels
+else
+EXTRA_DIST += tests/test_cpu_kernels.c
+endif
+
 # Values from outside with the scripts that made them: those need PyTorch, the tests do not.
 EXTRA_DIST += tests/fixtures
 

@@ -166,12 +166,6 @@ static array copy_of(const array *a) {
     return b;
 }
 
-static int64_t count_of(const array *a) {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < a->rank; d++) n *= a->size[d];
-    return n;
-}
-
 static char *address(const array *a) { return a->data + a->origin * fragment_dtype_bytes(a->dtype); }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */

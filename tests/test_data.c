@@ -71,7 +71,8 @@ START_TEST(wrong_idx_files_are_refused_with_the_reason) {
     refused(put("x", bad, sizeof images), y, FNX_E_FORMAT, "sizes");
     bad[4] = 0, bad[5] = 0x40;
     refused(put("x", bad, sizeof images), y, FNX_E_FORMAT, "ends after");
-    refused(y, y, FNX_E_FORMAT, "magic");
+    refused(y, y, FNX_E_FORMAT, "within its header"); /* labels are shorter than a header of three axes */
+    refused(put("x", images, sizeof images), put("y3", images, sizeof images), FNX_E_FORMAT, "magic");
     memcpy(bad, labels, sizeof labels);
     bad[7] = N - 1;
     refused(put("x", images, sizeof images), put("y2", bad, sizeof labels - 1), FNX_E_FORMAT, "5 images");

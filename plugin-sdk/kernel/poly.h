@@ -39,14 +39,16 @@ FNX_POLY float fnx_poly_exp(float x) {
     q = q * r + 0.1666652011f;
     q = q * r + 0.4999999341f;
     float p = q * (r * r) + r + 1.f;
-    int32_t half = k >> 1;
-    return p * fnx_poly_float((half + 127) << 23) * fnx_poly_float((k - half + 127) << 23);
+    int32_t half = k >> 1; /* of a NaN these are any bits, and p is NaN */
+    float low = fnx_poly_float((int32_t)((uint32_t)(half + 127) << 23));
+    float high = fnx_poly_float((int32_t)((uint32_t)(k - half + 127) << 23));
+    return p * low * high;
 }
 
 /* x = 2^e m, m in [1/sqrt 2, sqrt 2): log x = e ln 2 + log m. */
 FNX_POLY float fnx_poly_log(float x) {
     float small = x < 1.17549435e-38f ? 8388608.f : 1.f; /* subnormal: 2^23 times as large */
-    int32_t bits = fnx_poly_bits(x * small) - 0x3f3504f3;
+    int32_t bits = (int32_t)((uint32_t)fnx_poly_bits(x * small) - 0x3f3504f3u); /* any bits where x is no positive number */
     float e = (float)(bits >> 23) - (x < 1.17549435e-38f ? 23.f : 0.f);
     float f = fnx_poly_float((bits & 0x007fffff) + 0x3f3504f3) - 1.f;
     float p = 0.06746651523f;

@@ -35,9 +35,10 @@ static void host_free(void *p) {
     free(p);
 }
 
+static backend_config *current_config;
+
 static const char *host_config(const char *key, const char *fallback) {
-    (void)key;
-    return fallback;
+    return current_config ? current_config(key, fallback) : fallback;
 }
 
 static void host_trace(uint32_t site, const char *text, uint64_t ns) { (void)site, (void)text, (void)ns; }
@@ -60,7 +61,7 @@ static int failed(const char *what, const char *detail) {
     return -1;
 }
 
-int backend_open(backend *b, const char *path, const char *address) {
+int backend_open_with(backend *b, const char *path, const char *address, backend_config *config) {
     memset(b, 0, sizeof *b);
     b->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!b->library) return failed("dlopen", dlerror());
@@ -68,14 +69,19 @@ int backend_open(backend *b, const char *path, const char *address) {
     if (!b->plugin) return failed("dlsym", dlerror());
     if (b->plugin->magic != FNX_PLUGIN_MAGIC || b->plugin->abi_epoch != FNX_ABI_EPOCH)
         return failed("descriptor", path);
+    current_config = config;
     if (b->plugin->init(&backend_host, &b->context)) return failed("init", backend_error());
     b->initialised = 1;
-    if (b->plugin->device_open(b->context, address, &b->table, &b->device))
+    if (b->plugin->device_open(b->context, address, &b->table, &b->device)) {
+        b->device = NULL;
         return failed("device_open", backend_error());
+    }
     if (b->table->queue_create(b->device, &b->queue)) return failed("queue_create", backend_error());
     b->groups = b->table->get_interface(b->device, "fornax.group/0");
     return 0;
 }
+
+int backend_open(backend *b, const char *path, const char *address) { return backend_open_with(b, path, address, NULL); }
 
 void backend_close(backend *b) {
     if (b->queue) b->table->queue_destroy(b->queue);

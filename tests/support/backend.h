@@ -25,6 +25,11 @@ int64_t backend_live_blocks(void); /* host->alloc minus host->free: 0 when nothi
 
 /* Opens `path` and its device `address`. 0, or -1 with the reason in backend_error. Safe to close when it failed. */
 int backend_open(backend *b, const char *path, const char *address);
+
+/* The same with settings: what host->config answers while the device is opened. */
+typedef const char *backend_config(const char *key, const char *fallback);
+int backend_open_with(backend *b, const char *path, const char *address, backend_config *config);
+
 void backend_close(backend *b);
 
 /* Prepares the group, gets workspace from the device, launches once, syncs and releases. Returns the first failure

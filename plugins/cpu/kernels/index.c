@@ -101,13 +101,13 @@ void CPU_LEVEL(cpu_gather)(const cpu_call *c) {
         for (int64_t i = first; i < last; i++) { \
             const walk w = walk_start(&g->outer, g->outer.n, i / g->parts); \
             const int64_t part = i % g->parts; \
-            int64_t from = 0, to = g->inner, low = INT64_MIN, high = INT64_MAX; \
+            int64_t from = 0, to = g->inner, low = INT64_MIN, high = INT64_MAX; /* both included */ \
             if (g->inner > 1) { \
                 from = part * COLUMNS; \
                 to = from + COLUMNS < g->inner ? from + COLUMNS : g->inner; \
             } else { \
                 if (part > 0) low = g->limit / g->parts * part; \
-                if (part < g->parts - 1) high = g->limit / g->parts * (part + 1); \
+                if (part < g->parts - 1) high = g->limit / g->parts * (part + 1) - 1; \
             } \
             for (int64_t k = 0; k < g->length; k++) { \
                 const int64_t o = w.offset[INDEX] + k * g->axis_stride[INDEX]; \
@@ -115,7 +115,7 @@ void CPU_LEVEL(cpu_gather)(const cpu_call *c) {
                 type *y = (type *)(void *)g->far_to + w.offset[FAR]; \
                 if (step == 0) { \
                     const int64_t at = index_at(g, o); \
-                    if (at < low || at >= high || !is_inside(g, at)) continue; \
+                    if (at < low || at > high || !is_inside(g, at)) continue; \
                     y += at * g->axis_stride[FAR]; \
                     for (int64_t l = from; l < to; l++) y[l * far] = (type)(y[l * far] + update[l * near]); \
                 } else { \
