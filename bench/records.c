@@ -37,7 +37,8 @@ static fnx_tensor *forward(fnx_tensor *x) {
     for (int i = 0; i < LAYERS; i++) {
         fnx_tensor *z = fnx_add(fnx_matmul(x, fnx_variable_get(w[2 * i])), fnx_variable_get(w[2 * i + 1]));
         fnx_tensor *gate = fnx_add_scalar(fnx_exp(fnx_neg(z)), 1);
-        fnx_tensor *kept = fnx_cast(fnx_greater_scalar(fnx_uniform(dev, FNX_F32, FNX_SHAPE(ROWS, WIDTH), 0, 1), 0.1), FNX_F32);
+        fnx_tensor *kept =
+            fnx_cast(fnx_greater_scalar(fnx_uniform(dev, FNX_F32, FNX_SHAPE(ROWS, WIDTH), 0, 1), 0.1), FNX_F32);
         fnx_tensor *y = fnx_mul(fnx_mul_scalar(fnx_div(z, gate), 1 / 0.9), kept);
         fnx_tensor *c = fnx_sub(y, fnx_mul_scalar(fnx_sum(y, FNX_AXES(1), true), 1.0 / WIDTH));
         fnx_tensor *variance = fnx_mul_scalar(fnx_sum(fnx_mul(c, c), FNX_AXES(1), true), 1.0 / WIDTH);
@@ -52,8 +53,10 @@ static fnx_status update(double lr) {
     for (int i = 0; i < PARAMETERS; i++) {
         fnx_tensor *g = fnx_variable_grad_take(w[i]);
         fnx_tensor *mean = fnx_add(fnx_mul_scalar(fnx_variable_get(m[i]), 0.9), fnx_mul_scalar(g, 0.1));
-        fnx_tensor *square = fnx_add(fnx_mul_scalar(fnx_variable_get(v[i]), 0.999), fnx_mul_scalar(fnx_mul(g, g), 0.001));
-        fnx_tensor *d = fnx_div(fnx_mul_scalar(mean, lr / c1), fnx_add_scalar(fnx_sqrt(fnx_mul_scalar(square, 1 / c2)), 1e-8));
+        fnx_tensor *square =
+            fnx_add(fnx_mul_scalar(fnx_variable_get(v[i]), 0.999), fnx_mul_scalar(fnx_mul(g, g), 0.001));
+        fnx_tensor *d =
+            fnx_div(fnx_mul_scalar(mean, lr / c1), fnx_add_scalar(fnx_sqrt(fnx_mul_scalar(square, 1 / c2)), 1e-8));
         fnx_tensor *next = fnx_sub(fnx_mul_scalar(fnx_variable_get(w[i]), 1 - lr * 0.01), d);
         if (fnx_variable_set(m[i], mean) || fnx_variable_set(v[i], square) || fnx_variable_set(w[i], next)) return -1;
     }
@@ -114,7 +117,8 @@ int main(void) {
     if (fnx_device_stats(dev, &b)) fail();
     double records = (double)(b.records - a.records) / STEPS;
     printf("records per step            %.0f, launches %.0f\n", records, (double)(b.launches - a.launches) / STEPS);
-    printf("plans built                 %llu of %llu flushes\n", (unsigned long long)(b.plans - a.plans), (unsigned long long)(b.flushes - a.flushes));
+    printf("plans built                 %llu of %llu flushes\n", (unsigned long long)(b.plans - a.plans),
+           (unsigned long long)(b.flushes - a.flushes));
     printf("building the plan           %.2f us per record (first step)\n", first / 1000 / records);
     printf("recording                   %.1f ns per record\n", median(recorded, STEPS) / records);
     printf("replay, launches included   %.1f ns per record\n", median(flushed, STEPS) / records);

@@ -19,12 +19,14 @@ static inline fnx_status cause_take(cause *c, fnx_status code) {
 }
 
 /* 0, or the cause as the thread's last error. */
-static inline fnx_status cause_raise(const cause *c) { return c->code ? fnx_error_set(c->code, "%s", c->message) : FNX_OK; }
+static inline fnx_status cause_raise(const cause *c) {
+    return c->code ? fnx_error_set(c->code, "%s", c->message) : FNX_OK;
+}
 
-#define TRY(expr)                           \
-    do {                                    \
-        fnx_status try_code_ = (expr);      \
-        if (try_code_) return try_code_;    \
+#define TRY(expr) \
+    do { \
+        fnx_status try_code_ = (expr); \
+        if (try_code_) return try_code_; \
     } while (0)
 
 #endif

@@ -16,7 +16,8 @@ typedef struct entry {
 } entry;
 
 static size_t item_bytes(int dtype) {
-    static const uint8_t bytes[16] = {[FNX_BOOL] = 1, [FNX_U8] = 1, [FNX_I32] = 4, [FNX_I64] = 8, [FNX_F32] = 4, [FNX_F64] = 8};
+    static const uint8_t bytes[16] =
+        {[FNX_BOOL] = 1, [FNX_U8] = 1, [FNX_I32] = 4, [FNX_I64] = 8, [FNX_F32] = 4, [FNX_F64] = 8};
     return dtype > 0 && dtype < 16 ? bytes[dtype] : 0;
 }
 
@@ -28,8 +29,10 @@ static fnx_status entries_of(fnx_module *net, fnx_optimizer *o, entry **out, int
     const fnx_parameter *p = fnx_module_parameters(net, &n_net), *s = o ? fnx_optimizer_state(o, &n_state) : NULL;
     entry *e = malloc(sizeof *e * (size_t)(n_net + n_state + 1));
     if (!e) return fnx_error_set(FNX_E_NO_MEMORY, "no host memory for a checkpoint");
-    for (int i = 0; i < n_net; i++, k++) snprintf(e[k].name, sizeof e[k].name, "model.%s", p[i].path), e[k].variable = p[i].variable;
-    for (int i = 0; i < n_state; i++, k++) snprintf(e[k].name, sizeof e[k].name, "optimizer.%s", s[i].path), e[k].variable = s[i].variable;
+    for (int i = 0; i < n_net; i++, k++)
+        snprintf(e[k].name, sizeof e[k].name, "model.%s", p[i].path), e[k].variable = p[i].variable;
+    for (int i = 0; i < n_state; i++, k++)
+        snprintf(e[k].name, sizeof e[k].name, "optimizer.%s", s[i].path), e[k].variable = s[i].variable;
     *out = e, *out_n = k;
     return FNX_OK;
 }
@@ -49,7 +52,8 @@ static fnx_status read_entry(const entry *e, fnx_safetensor *t) {
     return fnx_tensor_read(v, data, t->bytes);
 }
 
-static fnx_status save(const char *path, fnx_module *net, fnx_optimizer *o, const fnx_text_pair *metadata, const entry *e, int n, fnx_safetensor *t) {
+static fnx_status save(const char *path, fnx_module *net, fnx_optimizer *o, const fnx_text_pair *metadata,
+                       const entry *e, int n, fnx_safetensor *t) {
     char steps[32], seed[32], counter[32];
     uint64_t s, c;
     int n_meta = 0;
@@ -65,18 +69,22 @@ static fnx_status save(const char *path, fnx_module *net, fnx_optimizer *o, cons
     all[k++] = (fnx_text_pair){"fornax.format", FORMAT};
     all[k++] = (fnx_text_pair){"fornax.generator.seed", seed};
     all[k++] = (fnx_text_pair){"fornax.generator.counter", counter};
-    if (o) all[k++] = (fnx_text_pair){"fornax.optimizer", fnx_optimizer_name(o)}, all[k++] = (fnx_text_pair){"fornax.optimizer.steps", steps};
+    if (o)
+        all[k++] = (fnx_text_pair){"fornax.optimizer", fnx_optimizer_name(o)},
+        all[k++] = (fnx_text_pair){"fornax.optimizer.steps", steps};
     fnx_status code = fnx_safetensors_save(path, t, n, all);
     free(all);
     return code;
 }
 
-fnx_status fnx_checkpoint_save(const char *path, fnx_module *net, fnx_optimizer *optimizer, const fnx_text_pair *metadata) {
+fnx_status fnx_checkpoint_save(const char *path, fnx_module *net, fnx_optimizer *optimizer,
+                               const fnx_text_pair *metadata) {
     entry *e;
     int n;
     TRY(entries_of(net, optimizer, &e, &n));
     fnx_safetensor *t = calloc((size_t)n + 1, sizeof *t);
-    fnx_status code = t ? save(path, net, optimizer, metadata, e, n, t) : fnx_error_set(FNX_E_NO_MEMORY, "no host memory for a checkpoint");
+    fnx_status code = t ? save(path, net, optimizer, metadata, e, n, t)
+                        : fnx_error_set(FNX_E_NO_MEMORY, "no host memory for a checkpoint");
     for (int i = 0; t && i < n; i++) free((void *)t[i].data);
     free(t), free(e);
     return code;
@@ -117,7 +125,8 @@ static fnx_status compare(const char *path, const fnx_safetensors *f, const entr
         if (!known) add(&p, "unexpected", name, "");
     }
     if (!p.n) return FNX_OK;
-    return fnx_error_set(FNX_E_INVALID, "%s is a checkpoint of another architecture or optimizer: %s%s", path, p.text, p.n > 5 ? ", and more" : "");
+    return fnx_error_set(FNX_E_INVALID, "%s is a checkpoint of another architecture or optimizer: %s%s", path, p.text,
+                         p.n > 5 ? ", and more" : "");
 }
 
 static fnx_status set_entry(fnx_device *device, const fnx_safetensors *f, const entry *e) {
@@ -134,13 +143,18 @@ static bool number(const fnx_safetensors *f, const char *key, uint64_t *out) {
     return !*end;
 }
 
-static fnx_status load(const char *path, const fnx_safetensors *f, fnx_module *net, fnx_optimizer *o, const entry *e, int n) {
-    const char *format = fnx_safetensors_metadata(f, "fornax.format"), *rule = fnx_safetensors_metadata(f, "fornax.optimizer");
+static fnx_status load(const char *path, const fnx_safetensors *f, fnx_module *net, fnx_optimizer *o, const entry *e,
+                       int n) {
+    const char *format = fnx_safetensors_metadata(f, "fornax.format"),
+               *rule = fnx_safetensors_metadata(f, "fornax.optimizer");
     uint64_t steps = 0, seed = 0, counter = 0;
-    if (!format || strcmp(format, FORMAT)) return fnx_error_set(FNX_E_FORMAT, "%s: no checkpoint of fornax, or of a later version", path);
+    if (!format || strcmp(format, FORMAT))
+        return fnx_error_set(FNX_E_FORMAT, "%s: no checkpoint of fornax, or of a later version", path);
     if (o && (!rule || strcmp(rule, fnx_optimizer_name(o))))
-        return fnx_error_set(FNX_E_INVALID, "%s holds the state of optimizer %.40s, not %s", path, rule ? rule : "none", fnx_optimizer_name(o));
-    if (o && (!number(f, "fornax.optimizer.steps", &steps) || steps > INT64_MAX || !number(f, "fornax.generator.seed", &seed) || !number(f, "fornax.generator.counter", &counter)))
+        return fnx_error_set(FNX_E_INVALID, "%s holds the state of optimizer %.40s, not %s", path, rule ? rule : "none",
+                             fnx_optimizer_name(o));
+    if (o && (!number(f, "fornax.optimizer.steps", &steps) || steps > INT64_MAX ||
+              !number(f, "fornax.generator.seed", &seed) || !number(f, "fornax.generator.counter", &counter)))
         return fnx_error_set(FNX_E_FORMAT, "%s: the counts in its metadata are no numbers", path);
     TRY(compare(path, f, e, n, o != NULL));
     for (int i = 0; i < n; i++) TRY(set_entry(fnx_module_device(net), f, &e[i]));

@@ -23,16 +23,22 @@ static void count_classes(fnx_dataset *d) {
     d->classes = most + 1;
 }
 
-fnx_dataset *fnx_dataset_from(int64_t count, int rank, const int64_t *item_sizes, const uint8_t *items, const uint8_t *labels) {
+fnx_dataset *fnx_dataset_from(int64_t count, int rank, const int64_t *item_sizes, const uint8_t *items,
+                              const uint8_t *labels) {
     fnx_dataset *d = new_dataset();
     if (d->is_static) return d;
     int64_t bytes = 1, all;
     fnx_status code = FNX_OK;
     if (count < 0 || rank < 0 || rank >= (int)FNX_MAX_RANK || (rank && !item_sizes) || (count && (!items || !labels)))
-        code = fnx_error_set(FNX_E_INVALID, "dataset_from: %lld items of rank %d: a count of at least 0, a rank below %u and arrays are needed", (long long)count, rank, FNX_MAX_RANK);
+        code = fnx_error_set(
+            FNX_E_INVALID,
+            "dataset_from: %lld items of rank %d: a count of at least 0, a rank below %u and arrays are needed",
+            (long long)count, rank, FNX_MAX_RANK);
     for (int k = 0; k < rank && !code; k++)
-        if (item_sizes[k] < 0 || __builtin_mul_overflow(bytes, item_sizes[k], &bytes)) code = fnx_error_set(FNX_E_SHAPE, "dataset_from: the sizes of an item overflow");
-    if (!code && __builtin_mul_overflow(bytes, count, &all)) code = fnx_error_set(FNX_E_SHAPE, "dataset_from: the sizes overflow");
+        if (item_sizes[k] < 0 || __builtin_mul_overflow(bytes, item_sizes[k], &bytes))
+            code = fnx_error_set(FNX_E_SHAPE, "dataset_from: the sizes of an item overflow");
+    if (!code && __builtin_mul_overflow(bytes, count, &all))
+        code = fnx_error_set(FNX_E_SHAPE, "dataset_from: the sizes overflow");
     if (cause_take(&d->cause, code)) return d;
     d->count = count, d->rank = rank, d->item_bytes = bytes, d->items = items, d->labels = labels;
     for (int k = 0; k < rank; k++) d->item[k] = item_sizes[k];
@@ -44,10 +50,12 @@ fnx_dataset *fnx_dataset_idx(const char *images, const char *labels) {
     fnx_dataset *d = new_dataset();
     idx_array x = {0}, y = {0};
     if (d->is_static) return d;
-    fnx_status code = images && labels ? idx_read(images, 3, &x) : fnx_error_set(FNX_E_INVALID, "dataset_idx: a path is NULL");
+    fnx_status code =
+        images && labels ? idx_read(images, 3, &x) : fnx_error_set(FNX_E_INVALID, "dataset_idx: a path is NULL");
     if (!code) code = idx_read(labels, 1, &y);
     if (!code && x.sizes[0] != y.sizes[0])
-        code = fnx_error_set(FNX_E_FORMAT, "%s has %lld images, %s %lld labels", images, (long long)x.sizes[0], labels, (long long)y.sizes[0]);
+        code = fnx_error_set(FNX_E_FORMAT, "%s has %lld images, %s %lld labels", images, (long long)x.sizes[0], labels,
+                             (long long)y.sizes[0]);
     if (!code && x.count == 0) code = fnx_error_set(FNX_E_FORMAT, "%s: there are no images in it", images);
     if (cause_take(&d->cause, code)) {
         free(x.data), free(y.data);
@@ -90,7 +98,9 @@ void fnx_dataset_destroy(fnx_dataset *d) {
     free(d);
 }
 
-fnx_status fnx_dataset_status(const fnx_dataset *d) { return d ? cause_raise(&d->cause) : fnx_error_set(FNX_E_INVALID, "the data set is NULL"); }
+fnx_status fnx_dataset_status(const fnx_dataset *d) {
+    return d ? cause_raise(&d->cause) : fnx_error_set(FNX_E_INVALID, "the data set is NULL");
+}
 int64_t fnx_dataset_count(const fnx_dataset *d) { return d ? d->count : 0; }
 int fnx_dataset_classes(const fnx_dataset *d) { return d ? d->classes : 0; }
 const uint8_t *fnx_dataset_labels(const fnx_dataset *d) { return d ? d->labels : NULL; }

@@ -10,7 +10,9 @@
 
 enum { PIECE = 1 << 20 };
 
-static uint32_t big_endian(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
+static uint32_t big_endian(const uint8_t *p) {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 
 /* All of n bytes, or how many there were. */
 static int64_t fill(idx_source source, void *user, uint8_t *to, int64_t n) {
@@ -25,7 +27,9 @@ static fnx_status read_header(idx_source source, void *user, const char *name, i
     if (got < 0) return fnx_error_set(FNX_E_FORMAT, "%s: the compressed data is corrupt", name);
     if (got < 4 + 4 * rank) return fnx_error_set(FNX_E_FORMAT, "%s: ends within its header", name);
     if (head[0] || head[1] || head[2] != 8 || head[3] != rank)
-        return fnx_error_set(FNX_E_FORMAT, "%s: the magic number is 0x%08x, expected 0x%08x: no IDX file of bytes with %d axes", name, big_endian(head), 0x800u + (unsigned)rank, rank);
+        return fnx_error_set(FNX_E_FORMAT,
+                             "%s: the magic number is 0x%08x, expected 0x%08x: no IDX file of bytes with %d axes", name,
+                             big_endian(head), 0x800u + (unsigned)rank, rank);
     out->rank = rank, out->count = 1;
     for (int d = 0; d < rank; d++) {
         out->sizes[d] = big_endian(head + 4 + 4 * d);
@@ -37,23 +41,31 @@ static fnx_status read_header(idx_source source, void *user, const char *name, i
 
 fnx_status idx_read_from(idx_source source, void *user, const char *name, int rank, idx_array *out) {
     memset(out, 0, sizeof *out);
-    fnx_status code = rank < 1 || rank > 4 ? fnx_error_set(FNX_E_INVALID, "%s: %d axes", name, rank) : read_header(source, user, name, rank, out);
+    fnx_status code = rank < 1 || rank > 4 ? fnx_error_set(FNX_E_INVALID, "%s: %d axes", name, rank)
+                                           : read_header(source, user, name, rank, out);
     uint8_t *data = NULL, extra;
     int64_t done = 0;
     while (!code && (done < out->count || !data)) {
         int64_t piece = out->count - done < PIECE ? out->count - done : PIECE, room = done + piece;
-        if (done && room < out->count) room = done * 2 < out->count ? done * 2 : out->count, piece = room - done; /* doubling */
+        if (done && room < out->count)
+            room = done * 2 < out->count ? done * 2 : out->count, piece = room - done; /* doubling */
         void *more = realloc(data, (size_t)room + 1);
         if (!more) code = fnx_error_set(FNX_E_NO_MEMORY, "%s: no host memory for %lld bytes", name, (long long)room);
         else data = more;
         int64_t got = code ? 0 : fill(source, user, data + done, piece);
         if (got < 0) code = fnx_error_set(FNX_E_FORMAT, "%s: the compressed data is corrupt", name);
-        else if (!code && got < piece) code = fnx_error_set(FNX_E_FORMAT, "%s: ends after %lld of %lld elements", name, (long long)(done + got), (long long)out->count);
+        else if (!code && got < piece)
+            code = fnx_error_set(FNX_E_FORMAT, "%s: ends after %lld of %lld elements", name, (long long)(done + got),
+                                 (long long)out->count);
         done += got > 0 ? got : 0;
     }
     if (!code) {
         int64_t got = fill(source, user, &extra, 1);
-        if (got != 0) code = fnx_error_set(FNX_E_FORMAT, got < 0 ? "%s: the compressed data is corrupt at its end" : "%s: has bytes after its last element", name);
+        if (got != 0)
+            code = fnx_error_set(FNX_E_FORMAT,
+                                 got < 0 ? "%s: the compressed data is corrupt at its end"
+                                         : "%s: has bytes after its last element",
+                                 name);
     }
     if (code) {
         free(data);
@@ -74,7 +86,11 @@ fnx_status idx_read(const char *path, int rank, idx_array *out) {
     memset(out, 0, sizeof *out);
     errno = 0;
     gzFile f = gzopen(path, "rb");
-    if (!f) return fnx_error_set(errno == ENOENT ? FNX_E_NOT_FOUND : errno ? FNX_E_IO : FNX_E_NO_MEMORY, "%s: %s", path, errno ? strerror(errno) : "no host memory");
+    if (!f)
+        return fnx_error_set(errno == ENOENT ? FNX_E_NOT_FOUND
+                             : errno         ? FNX_E_IO
+                                             : FNX_E_NO_MEMORY,
+                             "%s: %s", path, errno ? strerror(errno) : "no host memory");
     gzbuffer(f, 1 << 17);
     fnx_status code = idx_read_from(from_gzip, f, path, rank, out);
     int closed = gzclose(f);

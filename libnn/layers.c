@@ -50,19 +50,23 @@ static void conv_build(fnx_module *m) {
 
 static fnx_tensor *conv_forward(fnx_module *m, fnx_tensor *x) {
     const fnx_layer_conv2d_options *o = &m->conv.options;
-    fnx_conv2d_options op = {.stride = {o->stride[0], o->stride[1]}, .dilation = {o->dilation[0], o->dilation[1]}, .padding = {o->padding[0], o->padding[1]},
+    fnx_conv2d_options op = {.stride = {o->stride[0], o->stride[1]},
+                             .dilation = {o->dilation[0], o->dilation[1]},
+                             .padding = {o->padding[0], o->padding[1]},
                              .groups = o->groups};
     return fnx_conv2d_with(x, fnx_module_value(m, "weight"), o->without_bias ? NULL : fnx_module_value(m, "bias"), &op);
 }
 
 static const module_class conv = {conv_build, conv_forward};
 
-fnx_module *fnx_layer_conv2d_with(int64_t in, int64_t out, int kernel, const fnx_layer_conv2d_options *options_or_null) {
+fnx_module *fnx_layer_conv2d_with(int64_t in, int64_t out, int kernel,
+                                  const fnx_layer_conv2d_options *options_or_null) {
     static const fnx_layer_conv2d_options none = {0};
     const fnx_layer_conv2d_options *o = options_or_null ? options_or_null : &none;
     int groups = o->groups ? o->groups : 1;
     bool valid = in > 0 && out > 0 && kernel > 0 && groups > 0 && in % groups == 0 && out % groups == 0;
-    fnx_module *m = layer("conv2d", &conv, valid, "channels and kernel must be at least 1, and groups divide both channel counts");
+    fnx_module *m =
+        layer("conv2d", &conv, valid, "channels and kernel must be at least 1, and groups divide both channel counts");
     if (!m->is_static) m->conv.in = in, m->conv.out = out, m->conv.kernel = kernel, m->conv.options = *o;
     return m;
 }
@@ -104,7 +108,9 @@ fnx_module *fnx_layer_tanh(void) { return activation_new("tanh", fnx_tanh); }
 
 /* ---- dropout, batch norm ---------------------------------------------------------------------------------------------------------------- */
 
-static fnx_tensor *dropout_forward(fnx_module *m, fnx_tensor *x) { return m->training ? fnx_dropout(x, m->dropout.p) : fnx_copy(x); }
+static fnx_tensor *dropout_forward(fnx_module *m, fnx_tensor *x) {
+    return m->training ? fnx_dropout(x, m->dropout.p) : fnx_copy(x);
+}
 
 static const module_class dropout = {NULL, dropout_forward};
 
@@ -128,16 +134,22 @@ static void norm_build(fnx_module *m) {
 static fnx_status move(fnx_module *m, const char *buffer, fnx_tensor *value) {
     FNX_NO_GRAD;
     fnx_variable *v = module_variable(m, buffer);
-    return fnx_variable_set(v, fnx_add(fnx_mul_scalar(fnx_variable_get(v), 1 - momentum), fnx_mul_scalar(fnx_detach(value), momentum)));
+    return fnx_variable_set(v, fnx_add(fnx_mul_scalar(fnx_variable_get(v), 1 - momentum),
+                                       fnx_mul_scalar(fnx_detach(value), momentum)));
 }
 
 static fnx_tensor *norm_forward(fnx_module *m, fnx_tensor *x) {
     fnx_tensor *weight = fnx_module_value(m, "weight"), *bias = fnx_module_value(m, "bias");
-    if (!m->training) return fnx_batch_norm(x, fnx_module_value(m, "running_mean"), fnx_module_value(m, "running_var"), weight, bias, eps);
+    if (!m->training)
+        return fnx_batch_norm(x, fnx_module_value(m, "running_mean"), fnx_module_value(m, "running_var"), weight, bias,
+                              eps);
     fnx_batch_norm_result r = fnx_batch_norm_train(x, weight, bias, eps);
     if (fnx_tensor_status(r.y)) return r.y;
-    double n = (double)fnx_tensor_count(x) / (double)m->norm.features; /* samples per channel; the running variance is the unbiased one */
-    if (move(m, "running_mean", r.mean) || move(m, "running_var", n > 1 ? fnx_mul_scalar(r.variance, n / (n - 1)) : r.variance)) return fnx_tensor_failed_from_last();
+    double n = (double)fnx_tensor_count(x) /
+               (double)m->norm.features; /* samples per channel; the running variance is the unbiased one */
+    if (move(m, "running_mean", r.mean) ||
+        move(m, "running_var", n > 1 ? fnx_mul_scalar(r.variance, n / (n - 1)) : r.variance))
+        return fnx_tensor_failed_from_last();
     return r.y;
 }
 

@@ -32,7 +32,7 @@ struct fnx_loader {
     pthread_cond_t changed;
     bool running, stop, ended; /* ended: the last call returned the end of an epoch */
     slot slots[SLOTS];
-    int first;                  /* slot that the caller takes next */
+    int first;                                  /* slot that the caller takes next */
     int64_t want_epoch, want_index, generation; /* where the thread gathers; a seek starts another generation */
     uint32_t *order;
     int64_t order_epoch;
@@ -40,7 +40,9 @@ struct fnx_loader {
 
 /* ---- the order of an epoch -------------------------------------------------------------------------------------------------- */
 
-typedef struct pcg { uint64_t state, stream; } pcg;
+typedef struct pcg {
+    uint64_t state, stream;
+} pcg;
 
 static uint32_t pcg_next(pcg *g) {
     uint64_t s = g->state;
@@ -124,19 +126,24 @@ static fnx_status start(fnx_loader *l) {
     int64_t bytes;
     TRY(fnx_device_status(l->device));
     TRY(fnx_dataset_status(d));
-    if (l->o.batch < 1 || __builtin_mul_overflow(l->o.batch, d->item_bytes ? d->item_bytes : 1, &bytes) || bytes > INT64_MAX / 8)
+    if (l->o.batch < 1 || __builtin_mul_overflow(l->o.batch, d->item_bytes ? d->item_bytes : 1, &bytes) ||
+        bytes > INT64_MAX / 8)
         return fnx_error_set(FNX_E_INVALID, "loader: a batch of %lld samples", (long long)l->o.batch);
     if (d->count > UINT32_MAX / 2) return fnx_error_set(FNX_E_INVALID, "loader: more than 2^31 samples");
     if (l->o.batch > d->count && d->count) l->o.batch = l->o.drop_last ? l->o.batch : d->count;
     l->batches = l->o.drop_last ? d->count / l->o.batch : (d->count + l->o.batch - 1) / l->o.batch;
-    if (l->batches == 0) return fnx_error_set(FNX_E_INVALID, "loader: %lld samples make no batch of %lld", (long long)d->count, (long long)l->o.batch);
+    if (l->batches == 0)
+        return fnx_error_set(FNX_E_INVALID, "loader: %lld samples make no batch of %lld", (long long)d->count,
+                             (long long)l->o.batch);
     l->order = malloc(sizeof *l->order * (size_t)d->count);
     bool ok = l->order != NULL;
     for (int i = 0; i < SLOTS; i++) {
-        l->slots[i].items = malloc((size_t)(l->o.batch * d->item_bytes) + 1), l->slots[i].labels = malloc(sizeof(int64_t) * (size_t)l->o.batch);
+        l->slots[i].items = malloc((size_t)(l->o.batch * d->item_bytes) + 1),
+        l->slots[i].labels = malloc(sizeof(int64_t) * (size_t)l->o.batch);
         ok = ok && l->slots[i].items && l->slots[i].labels;
     }
-    if (!ok || pthread_create(&l->thread, NULL, work, l)) return fnx_error_set(FNX_E_NO_MEMORY, "loader: no memory or no thread for it");
+    if (!ok || pthread_create(&l->thread, NULL, work, l))
+        return fnx_error_set(FNX_E_NO_MEMORY, "loader: no memory or no thread for it");
     l->running = true;
     return FNX_OK;
 }
@@ -174,7 +181,9 @@ void fnx_loader_destroy(fnx_loader *l) {
     free(l);
 }
 
-fnx_status fnx_loader_status(const fnx_loader *l) { return l ? cause_raise(&l->cause) : fnx_error_set(FNX_E_INVALID, "the loader is NULL"); }
+fnx_status fnx_loader_status(const fnx_loader *l) {
+    return l ? cause_raise(&l->cause) : fnx_error_set(FNX_E_INVALID, "the loader is NULL");
+}
 
 /* ---- batches ------------------------------------------------------------------------------------------------------------------------ */
 

@@ -24,7 +24,8 @@ fnx_module *module_new(const char *type, const module_class *class) {
     return m;
 }
 
-fnx_module *fnx_module_create(fnx_device *device, const char *type, fnx_module_function forward, void *user, void (*destroy)(void *user)) {
+fnx_module *fnx_module_create(fnx_device *device, const char *type, fnx_module_function forward, void *user,
+                              void (*destroy)(void *user)) {
     fnx_module *m = module_new(type ? type : "module", NULL);
     if (m->is_static) return m;
     m->forward = forward, m->user = user, m->destroy = destroy;
@@ -52,7 +53,10 @@ static bool taken(const fnx_module *m, const char *name) {
 }
 
 static fnx_status check_name(const fnx_module *m, const char *name) {
-    if (!is_name(name)) return fnx_error_set(FNX_E_INVALID, "module %s: '%s' is no name: 1 to 100 printable characters without '.' and spaces", m->type, name ? name : "NULL");
+    if (!is_name(name))
+        return fnx_error_set(FNX_E_INVALID,
+                             "module %s: '%s' is no name: 1 to 100 printable characters without '.' and spaces",
+                             m->type, name ? name : "NULL");
     if (taken(m, name)) return fnx_error_set(FNX_E_INVALID, "module %s has a '%s' already", m->type, name);
     return FNX_OK;
 }
@@ -84,8 +88,12 @@ failed:
     return fnx_variable_create(name, NULL, false); /* a failed one; nobody owns it, it is the price of a mistake */
 }
 
-fnx_variable *fnx_module_parameter(fnx_module *m, const char *name, fnx_tensor *initial) { return add_slot(m, name, initial, false); }
-fnx_variable *fnx_module_buffer(fnx_module *m, const char *name, fnx_tensor *initial) { return add_slot(m, name, initial, true); }
+fnx_variable *fnx_module_parameter(fnx_module *m, const char *name, fnx_tensor *initial) {
+    return add_slot(m, name, initial, false);
+}
+fnx_variable *fnx_module_buffer(fnx_module *m, const char *name, fnx_tensor *initial) {
+    return add_slot(m, name, initial, true);
+}
 
 fnx_module *fnx_module_add(fnx_module *parent, const char *name, fnx_module *child) {
     if (!parent || parent->is_static) {
@@ -93,7 +101,8 @@ fnx_module *fnx_module_add(fnx_module *parent, const char *name, fnx_module *chi
         return no_memory();
     }
     if (!child) {
-        cause_take(&parent->cause, fnx_error_set(FNX_E_INVALID, "module %s: child '%s' is NULL", parent->type, name ? name : "NULL"));
+        cause_take(&parent->cause,
+                   fnx_error_set(FNX_E_INVALID, "module %s: child '%s' is NULL", parent->type, name ? name : "NULL"));
         return no_memory();
     }
     fnx_status code = check_name(parent, name);
@@ -157,14 +166,17 @@ void fnx_module_destroy(fnx_module *m) {
     free(m);
 }
 
-fnx_status fnx_module_status(const fnx_module *m) { return m ? cause_raise(&m->cause) : fnx_error_set(FNX_E_INVALID, "the module is NULL"); }
+fnx_status fnx_module_status(const fnx_module *m) {
+    return m ? cause_raise(&m->cause) : fnx_error_set(FNX_E_INVALID, "the module is NULL");
+}
 
 /* ---- use -------------------------------------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_module_forward(fnx_module *m, fnx_tensor *x) {
     if (fnx_module_status(m)) return fnx_tensor_failed_from_last();
     if (!m->device) {
-        (void)fnx_error_set(FNX_E_INVALID, "module %s has no device: put it into a fnx_sequential, or fnx_module_build() it", m->type);
+        (void)fnx_error_set(FNX_E_INVALID,
+                            "module %s has no device: put it into a fnx_sequential, or fnx_module_build() it", m->type);
         return fnx_tensor_failed_from_last();
     }
     FNX_SCOPE_QUIET;
@@ -194,7 +206,8 @@ fnx_variable *module_variable(const fnx_module *m, const char *name) {
 fnx_tensor *fnx_module_value(fnx_module *m, const char *name) {
     fnx_variable *v = m && name ? module_variable(m, name) : NULL;
     if (v) return fnx_variable_get(v);
-    (void)fnx_error_set(FNX_E_NOT_FOUND, "module %s has no parameter or buffer '%s'", m ? m->type : "NULL", name ? name : "NULL");
+    (void)fnx_error_set(FNX_E_NOT_FOUND, "module %s has no parameter or buffer '%s'", m ? m->type : "NULL",
+                        name ? name : "NULL");
     return fnx_tensor_failed_from_last();
 }
 
@@ -227,7 +240,8 @@ const fnx_parameter *fnx_module_parameters(fnx_module *m, int *out_n) {
     if (!m->listed) {
         for (int i = 0; i < m->n_list; i++) free((char *)m->list[i].path);
         m->n_list = 0;
-        if (!(m->listed = list_tree(m, m, ""))) cause_take(&m->cause, fnx_error_set(FNX_E_NO_MEMORY, "no host memory for the paths of module %s", m->type));
+        if (!(m->listed = list_tree(m, m, "")))
+            cause_take(&m->cause, fnx_error_set(FNX_E_NO_MEMORY, "no host memory for the paths of module %s", m->type));
     }
     *out_n = m->n_list;
     return m->list;

@@ -6,7 +6,7 @@
 
 #include <fornax/nn/module.h>
 
-typedef struct module_class { /* of our layers */
+typedef struct module_class {     /* of our layers */
     void (*build)(fnx_module *m); /* makes parameters on m->device; may be NULL */
     fnx_tensor *(*forward)(fnx_module *m, fnx_tensor *x);
 } module_class;
@@ -33,12 +33,28 @@ struct fnx_module {
     bool listed, training, is_static;
     cause cause;
     union { /* what layers are made with */
-        struct { int64_t in, out; bool bias; } linear;
-        struct { int64_t in, out; int kernel; fnx_layer_conv2d_options options; } conv;
-        struct { int size; bool max; } pool;
-        struct { double p; } dropout;
-        struct { int64_t features; } norm;
-        struct { fnx_tensor *(*function)(fnx_tensor *x); } activation;
+        struct {
+            int64_t in, out;
+            bool bias;
+        } linear;
+        struct {
+            int64_t in, out;
+            int kernel;
+            fnx_layer_conv2d_options options;
+        } conv;
+        struct {
+            int size;
+            bool max;
+        } pool;
+        struct {
+            double p;
+        } dropout;
+        struct {
+            int64_t features;
+        } norm;
+        struct {
+            fnx_tensor *(*function)(fnx_tensor *x);
+        } activation;
     };
 };
 

@@ -28,11 +28,11 @@ typedef struct rule {
 struct fnx_optimizer {
     const rule *rule;
     hyper h;
-    int64_t t; /* steps done */
+    int64_t t;       /* steps done */
     int n, n_states; /* parameters; states of each (0 for SGD without momentum) */
     fnx_variable **parameter;
-    bool *started;          /* per parameter: its state has been written */
-    fnx_parameter *state;   /* [n_states][n] */
+    bool *started;        /* per parameter: its state has been written */
+    fnx_parameter *state; /* [n_states][n] */
     cause cause;
     bool is_static;
 };
@@ -69,7 +69,8 @@ static update adam_step(const hyper *h, int64_t t, bool first, fnx_tensor *p, fn
     return adam_moments(h, t, p, g, state);
 }
 
-static update adamw_step(const hyper *h, int64_t t, bool first, fnx_tensor *p, fnx_tensor *g, fnx_tensor *const *state) {
+static update adamw_step(const hyper *h, int64_t t, bool first, fnx_tensor *p, fnx_tensor *g,
+                         fnx_tensor *const *state) {
     (void)first;
     if (h->weight_decay != 0) p = scaled(p, 1 - h->lr * h->weight_decay);
     return adam_moments(h, t, p, g, state);
@@ -91,10 +92,12 @@ static fnx_optimizer *no_memory(void) {
 }
 
 static fnx_status check(const rule *r, const hyper *h) {
-    if (!(h->lr > 0) || !isfinite(h->lr)) return fnx_error_set(FNX_E_INVALID, "%s: the learning rate %g is not above 0", r->name, h->lr);
+    if (!(h->lr > 0) || !isfinite(h->lr))
+        return fnx_error_set(FNX_E_INVALID, "%s: the learning rate %g is not above 0", r->name, h->lr);
     if (!(h->momentum >= 0 && h->momentum < 1) || !(h->beta1 >= 0 && h->beta1 < 1) || !(h->beta2 >= 0 && h->beta2 < 1))
         return fnx_error_set(FNX_E_INVALID, "%s: momentum, beta1 and beta2 must be in [0, 1)", r->name);
-    if (!(h->eps > 0) || !(h->weight_decay >= 0)) return fnx_error_set(FNX_E_INVALID, "%s: eps must be above 0, weight_decay not below", r->name);
+    if (!(h->eps > 0) || !(h->weight_decay >= 0))
+        return fnx_error_set(FNX_E_INVALID, "%s: eps must be above 0, weight_decay not below", r->name);
     if (h->nesterov && h->momentum == 0) return fnx_error_set(FNX_E_INVALID, "%s: nesterov needs momentum", r->name);
     return FNX_OK;
 }
@@ -111,7 +114,8 @@ static fnx_status make_state(fnx_optimizer *o, const fnx_parameter *all, int n_a
             fnx_parameter *p = &o->state[o->n * o->n_states + s];
             p->buffer = true, p->path = strdup(path);
             p->variable = fnx_variable_create(path, fnx_detach(fnx_fill_like(like, 0)), false);
-            TRY(p->path ? fnx_variable_status(p->variable) : fnx_error_set(FNX_E_NO_MEMORY, "no host memory for %s", path));
+            TRY(p->path ? fnx_variable_status(p->variable)
+                        : fnx_error_set(FNX_E_NO_MEMORY, "no host memory for %s", path));
         }
         o->n++;
     }
@@ -129,7 +133,8 @@ static fnx_optimizer *make(fnx_module *net, const rule *r, hyper h) {
     if (!code) code = check(r, &h);
     o->parameter = calloc((size_t)n + 1, sizeof *o->parameter), o->started = calloc((size_t)n + 1, sizeof *o->started);
     o->state = calloc((size_t)(n * o->n_states) + 1, sizeof *o->state);
-    if (!code && (!o->parameter || !o->started || !o->state)) code = fnx_error_set(FNX_E_NO_MEMORY, "no host memory for an optimizer");
+    if (!code && (!o->parameter || !o->started || !o->state))
+        code = fnx_error_set(FNX_E_NO_MEMORY, "no host memory for an optimizer");
     if (!code) code = make_state(o, all, n);
     if (!code && o->n == 0) code = fnx_error_set(FNX_E_INVALID, "%s: the module has no parameters", r->name);
     cause_take(&o->cause, code);
@@ -141,29 +146,46 @@ static double or_default(double value, double fallback) { return value == 0 ? fa
 fnx_optimizer *fnx_sgd_with(fnx_module *net, const fnx_sgd_options *options_or_null) {
     static const fnx_sgd_options none = {0};
     const fnx_sgd_options *o = options_or_null ? options_or_null : &none;
-    return make(net, &sgd, (hyper){.lr = or_default(o->lr, 0.01), .momentum = o->momentum, .weight_decay = o->weight_decay, .nesterov = o->nesterov, .eps = 1,
-                                   .keep_gradients = o->keep_gradients});
+    return make(net, &sgd,
+                (hyper){.lr = or_default(o->lr, 0.01),
+                        .momentum = o->momentum,
+                        .weight_decay = o->weight_decay,
+                        .nesterov = o->nesterov,
+                        .eps = 1,
+                        .keep_gradients = o->keep_gradients});
 }
 
 static fnx_optimizer *make_adam(fnx_module *net, const rule *r, const fnx_adam_options *options_or_null, double decay) {
     static const fnx_adam_options none = {0};
     const fnx_adam_options *o = options_or_null ? options_or_null : &none;
     double wd = or_default(o->weight_decay, decay);
-    return make(net, r, (hyper){.lr = or_default(o->lr, 1e-3), .beta1 = or_default(o->beta1, 0.9), .beta2 = or_default(o->beta2, 0.999),
-                                .eps = or_default(o->eps, 1e-8), .weight_decay = wd < 0 ? 0 : wd, .keep_gradients = o->keep_gradients});
+    return make(net, r,
+                (hyper){.lr = or_default(o->lr, 1e-3),
+                        .beta1 = or_default(o->beta1, 0.9),
+                        .beta2 = or_default(o->beta2, 0.999),
+                        .eps = or_default(o->eps, 1e-8),
+                        .weight_decay = wd < 0 ? 0 : wd,
+                        .keep_gradients = o->keep_gradients});
 }
 
-fnx_optimizer *fnx_adam_with(fnx_module *net, const fnx_adam_options *options_or_null) { return make_adam(net, &adam, options_or_null, 0); }
-fnx_optimizer *fnx_adamw_with(fnx_module *net, const fnx_adam_options *options_or_null) { return make_adam(net, &adamw, options_or_null, 0.01); }
+fnx_optimizer *fnx_adam_with(fnx_module *net, const fnx_adam_options *options_or_null) {
+    return make_adam(net, &adam, options_or_null, 0);
+}
+fnx_optimizer *fnx_adamw_with(fnx_module *net, const fnx_adam_options *options_or_null) {
+    return make_adam(net, &adamw, options_or_null, 0.01);
+}
 
 void fnx_optimizer_destroy(fnx_optimizer *o) {
     if (!o || o->is_static) return;
-    for (int i = 0; o->state && i < o->n * o->n_states; i++) fnx_variable_destroy(o->state[i].variable), free((char *)o->state[i].path);
+    for (int i = 0; o->state && i < o->n * o->n_states; i++)
+        fnx_variable_destroy(o->state[i].variable), free((char *)o->state[i].path);
     free(o->parameter), free(o->started), free(o->state);
     free(o);
 }
 
-fnx_status fnx_optimizer_status(const fnx_optimizer *o) { return o ? cause_raise(&o->cause) : fnx_error_set(FNX_E_INVALID, "the optimizer is NULL"); }
+fnx_status fnx_optimizer_status(const fnx_optimizer *o) {
+    return o ? cause_raise(&o->cause) : fnx_error_set(FNX_E_INVALID, "the optimizer is NULL");
+}
 
 /* ---- stepping ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -180,7 +202,8 @@ static fnx_status set_one(fnx_optimizer *o, int i, fnx_tensor *g) {
 static fnx_status record_all(fnx_optimizer *o, int *out_updated) {
     FNX_NO_GRAD;
     for (int i = 0; i < o->n; i++) {
-        fnx_tensor *g = o->h.keep_gradients ? fnx_variable_grad(o->parameter[i]) : fnx_variable_grad_take(o->parameter[i]);
+        fnx_tensor *g =
+            o->h.keep_gradients ? fnx_variable_grad(o->parameter[i]) : fnx_variable_grad_take(o->parameter[i]);
         if (!g) continue;
         TRY(set_one(o, i, g));
         ++*out_updated;
@@ -193,7 +216,9 @@ fnx_status fnx_optimizer_step(fnx_optimizer *o) {
     int updated = 0;
     o->t++;
     fnx_status code = record_all(o, &updated);
-    if (!code && !updated) code = fnx_error_set(FNX_E_GRADIENT, "%s: no parameter has a gradient: call fnx_backward() first", o->rule->name);
+    if (!code && !updated)
+        code =
+            fnx_error_set(FNX_E_GRADIENT, "%s: no parameter has a gradient: call fnx_backward() first", o->rule->name);
     if (!code) code = fnx_flush();
     if (code) o->t--;
     else memset(o->started, 1, sizeof *o->started * (size_t)o->n);

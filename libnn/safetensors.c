@@ -31,16 +31,21 @@ struct fnx_safetensors {
     int n;
 };
 
-static const struct { const char *text; int dtype, bytes; } dtypes[] = {
-    {"BOOL", FNX_BOOL, 1}, {"U8", FNX_U8, 1}, {"I8", FNX_I8, 1}, {"U16", FNX_U16, 2}, {"I16", FNX_I16, 2}, {"F16", FNX_F16, 2}, {"BF16", FNX_BF16, 2},
-    {"U32", FNX_U32, 4}, {"I32", FNX_I32, 4}, {"F32", FNX_F32, 4}, {"U64", FNX_U64, 8}, {"I64", FNX_I64, 8}, {"F64", FNX_F64, 8},
+static const struct {
+    const char *text;
+    int dtype, bytes;
+} dtypes[] = {
+    {"BOOL", FNX_BOOL, 1}, {"U8", FNX_U8, 1},     {"I8", FNX_I8, 1},   {"U16", FNX_U16, 2}, {"I16", FNX_I16, 2},
+    {"F16", FNX_F16, 2},   {"BF16", FNX_BF16, 2}, {"U32", FNX_U32, 4}, {"I32", FNX_I32, 4}, {"F32", FNX_F32, 4},
+    {"U64", FNX_U64, 8},   {"I64", FNX_I64, 8},   {"F64", FNX_F64, 8},
 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
 
 static fnx_status bad(const fnx_safetensors *f, const char *tensor, const char *what) {
-    return fnx_error_set(FNX_E_FORMAT, "%s: %s%.80s%s%s", f->name, *tensor ? "tensor '" : "", tensor, *tensor ? "': " : "", what);
+    return fnx_error_set(FNX_E_FORMAT, "%s: %s%.80s%s%s", f->name, *tensor ? "tensor '" : "", tensor,
+                         *tensor ? "': " : "", what);
 }
 
 static fnx_status read_shape(const fnx_safetensors *f, fnx_safetensor *t, const json_t *shape, int item) {
@@ -48,10 +53,12 @@ static fnx_status read_shape(const fnx_safetensors *f, fnx_safetensor *t, const 
     json_t *size;
     uint64_t bytes = (uint64_t)item;
     bool overflow = false;
-    if (!json_is_array(shape) || json_array_size(shape) > FNX_MAX_RANK) return bad(f, t->name, "its shape is no list of at most 8 sizes");
+    if (!json_is_array(shape) || json_array_size(shape) > FNX_MAX_RANK)
+        return bad(f, t->name, "its shape is no list of at most 8 sizes");
     t->rank = (int)json_array_size(shape);
     json_array_foreach(shape, i, size) {
-        if (!json_is_integer(size) || json_integer_value(size) < 0) return bad(f, t->name, "its shape has a size that is no whole number");
+        if (!json_is_integer(size) || json_integer_value(size) < 0)
+            return bad(f, t->name, "its shape has a size that is no whole number");
         t->sizes[i] = json_integer_value(size);
         overflow |= __builtin_mul_overflow(bytes, (uint64_t)t->sizes[i], &bytes);
     }
@@ -64,16 +71,19 @@ static fnx_status read_tensor(fnx_safetensors *f, const char *name, const json_t
     const json_t *dtype = json_object_get(value, "dtype"), *offsets = json_object_get(value, "data_offsets");
     int row = -1;
     t->name = name;
-    if (!json_is_object(value) || json_object_size(value) != 3) return bad(f, name, "needs dtype, shape and data_offsets, nothing else");
+    if (!json_is_object(value) || json_object_size(value) != 3)
+        return bad(f, name, "needs dtype, shape and data_offsets, nothing else");
     for (int i = 0; i < DTYPES && json_is_string(dtype); i++)
         if (!strcmp(dtypes[i].text, json_string_value(dtype))) row = i;
     if (row < 0) return bad(f, name, "its dtype is not known");
     t->dtype = dtypes[row].dtype;
     TRY(read_shape(f, t, json_object_get(value, "shape"), dtypes[row].bytes));
     const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
-    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to)) return bad(f, name, "data_offsets must be two whole numbers");
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to))
+        return bad(f, name, "data_offsets must be two whole numbers");
     json_int_t begin = json_integer_value(from), end = json_integer_value(to);
-    if (begin < 0 || end < begin || (uint64_t)end > f->data_size) return bad(f, name, "its data lies outside of the file");
+    if (begin < 0 || end < begin || (uint64_t)end > f->data_size)
+        return bad(f, name, "its data lies outside of the file");
     if ((uint64_t)(end - begin) != t->bytes) return bad(f, name, "its data has another size than its dtype and shape");
     t->data = f->data + begin;
     return FNX_OK;
@@ -100,7 +110,9 @@ static fnx_status check_metadata(const fnx_safetensors *f, const json_t *metadat
     const char *key;
     json_t *value;
     if (!json_is_object(metadata)) return bad(f, "", "__metadata__ is no object");
-    json_object_foreach((json_t *)metadata, key, value) if (!json_is_string(value)) return bad(f, "", "__metadata__ has a value that is no text");
+    json_object_foreach((json_t *)metadata, key,
+                        value) if (!json_is_string(value)) return bad(f, "",
+                                                                      "__metadata__ has a value that is no text");
     return FNX_OK;
 }
 
@@ -194,9 +206,13 @@ void fnx_safetensors_close(fnx_safetensors *f) {
     free(f);
 }
 
-fnx_status fnx_safetensors_status(const fnx_safetensors *f) { return f ? cause_raise(&f->cause) : fnx_error_set(FNX_E_INVALID, "the file is NULL"); }
+fnx_status fnx_safetensors_status(const fnx_safetensors *f) {
+    return f ? cause_raise(&f->cause) : fnx_error_set(FNX_E_INVALID, "the file is NULL");
+}
 int fnx_safetensors_count(const fnx_safetensors *f) { return f && !f->cause.code ? f->n : 0; }
-const fnx_safetensor *fnx_safetensors_at(const fnx_safetensors *f, int i) { return i >= 0 && i < fnx_safetensors_count(f) ? &f->tensors[i] : NULL; }
+const fnx_safetensor *fnx_safetensors_at(const fnx_safetensors *f, int i) {
+    return i >= 0 && i < fnx_safetensors_count(f) ? &f->tensors[i] : NULL;
+}
 
 const fnx_safetensor *fnx_safetensors_find(const fnx_safetensors *f, const char *name) {
     for (int i = 0; i < fnx_safetensors_count(f); i++)
@@ -205,7 +221,8 @@ const fnx_safetensor *fnx_safetensors_find(const fnx_safetensors *f, const char 
 }
 
 const char *fnx_safetensors_metadata(const fnx_safetensors *f, const char *key) {
-    return f && !f->cause.code ? json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key)) : NULL;
+    return f && !f->cause.code ? json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key))
+                               : NULL;
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
@@ -214,7 +231,8 @@ static json_t *header_of(const fnx_safetensor *tensors, int n, const fnx_text_pa
     json_t *header = json_object(), *texts = json_object();
     uint64_t at = 0;
     bool ok = header && texts;
-    for (const fnx_text_pair *m = metadata; ok && m && m->key; m++) ok = !json_object_set_new(texts, m->key, json_string(m->value));
+    for (const fnx_text_pair *m = metadata; ok && m && m->key; m++)
+        ok = !json_object_set_new(texts, m->key, json_string(m->value));
     ok = ok && !json_object_set(header, "__metadata__", texts);
     for (int i = 0; i < n && ok; i++) {
         const fnx_safetensor *t = &tensors[i];
@@ -224,7 +242,9 @@ static json_t *header_of(const fnx_safetensor *tensors, int n, const fnx_text_pa
             if (dtypes[k].dtype == t->dtype) dtype = dtypes[k].text;
         for (int d = 0; d < t->rank; d++) json_array_append_new(shape, json_integer(t->sizes[d]));
         ok = dtype && !json_object_get(header, t->name) &&
-             !json_object_set_new(header, t->name, json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtype, "shape", shape, "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes)));
+             !json_object_set_new(header, t->name,
+                                  json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtype, "shape", shape, "data_offsets",
+                                            (json_int_t)at, (json_int_t)(at + t->bytes)));
         at += t->bytes;
     }
     json_decref(texts);
@@ -252,7 +272,8 @@ static bool write_file(int fd, const char *text, size_t length, const fnx_safete
     size_t padded = (8 + length + HEADER_ALIGN - 1) / HEADER_ALIGN * HEADER_ALIGN - 8;
     uint8_t head[8];
     for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> 8 * i);
-    if (!write_all(fd, head, 8) || !write_all(fd, text, length) || !write_all(fd, spaces, padded - length)) return false;
+    if (!write_all(fd, head, 8) || !write_all(fd, text, length) || !write_all(fd, spaces, padded - length))
+        return false;
     for (int i = 0; i < n; i++)
         if (!write_all(fd, tensors[i].data, tensors[i].bytes)) return false;
     return fsync(fd) == 0;
@@ -271,11 +292,15 @@ static void sync_directory(const char *path) {
 
 fnx_status fnx_safetensors_save(const char *path, const fnx_safetensor *tensors, int n, const fnx_text_pair *metadata) {
     char temporary[PATH_MAX];
-    if (!path || snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary) return fnx_error_set(FNX_E_INVALID, "safetensors_save: the path is NULL or too long");
+    if (!path || snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+        return fnx_error_set(FNX_E_INVALID, "safetensors_save: the path is NULL or too long");
     json_t *header = header_of(tensors, n, metadata);
     char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
-    if (!text) return fnx_error_set(FNX_E_INVALID, "%s: a name stands twice, a text is not UTF-8, a dtype is not known, or there is no memory", path);
+    if (!text)
+        return fnx_error_set(
+            FNX_E_INVALID, "%s: a name stands twice, a text is not UTF-8, a dtype is not known, or there is no memory",
+            path);
     int fd = mkstemp(temporary);
     if (fd < 0) {
         free(text);

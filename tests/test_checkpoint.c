@@ -33,7 +33,9 @@ static const char *in_folder(const char *name) {
 START_TEST(what_was_written_is_read) {
     const float a[6] = {1, -2, 3, 4, 5, 6.5f};
     const int64_t b[1] = {INT64_MIN};
-    const fnx_safetensor in[] = {{"b.two", FNX_I64, 0, {0}, b, 8}, {"a.one", FNX_F32, 2, {2, 3}, a, 24}, {"empty", FNX_U8, 1, {0}, a, 0}};
+    const fnx_safetensor in[] = {{"b.two", FNX_I64, 0, {0}, b, 8},
+                                 {"a.one", FNX_F32, 2, {2, 3}, a, 24},
+                                 {"empty", FNX_U8, 1, {0}, a, 0}};
     const fnx_text_pair texts[] = {{"model", "cnn \"x\" \xc3\xa4"}, {NULL, NULL}};
     ck_assert_msg(fnx_safetensors_save(in_folder("x"), in, 3, texts) == 0, "%s", fnx_last_error()->message);
     fnx_safetensors *f = fnx_safetensors_open(in_folder("x"));
@@ -56,15 +58,25 @@ START_TEST(what_was_written_is_read) {
 END_TEST
 
 /* Length, header, and `data` bytes of zeros; what the message must say. */
-static const struct { const char *header; int data; const char *says; } wrong[] = {
+static const struct {
+    const char *header;
+    int data;
+    const char *says;
+} wrong[] = {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 7, "outside"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "no tensor"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, "another size"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "outside"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "outside"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "overlaps"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}", 16, "gap"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "duplicate"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
+     "offsets\":[4,12]}}",
+     12, "overlaps"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+     "offsets\":[12,16]}}",
+     16, "gap"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
+     "offsets\":[0,8]}}",
+     8, "duplicate"},
     {"{\"a\":{\"dtype\":\"F33\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "dtype"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "whole number"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", 8, "overflows"},
@@ -86,16 +98,24 @@ START_TEST(wrong_files_are_refused_with_the_reason) {
     memcpy(file + 8, wrong[_i].header, length);
     fnx_safetensors *f = fnx_safetensors_from(file, 8 + length + (size_t)wrong[_i].data, "wrong");
     ck_assert_int_eq(fnx_safetensors_status(f), FNX_E_FORMAT);
-    ck_assert_msg(strstr(fnx_last_error()->message, wrong[_i].says) != NULL, "%s: %s", wrong[_i].header, fnx_last_error()->message);
+    ck_assert_msg(strstr(fnx_last_error()->message, wrong[_i].says) != NULL, "%s: %s", wrong[_i].header,
+                  fnx_last_error()->message);
     ck_assert_int_eq(fnx_safetensors_count(f), 0);
     fnx_safetensors_close(f);
 }
 END_TEST
 
 START_TEST(lengths_that_lie_are_refused) {
-    const struct { uint8_t bytes[12]; size_t size; const char *says; } c[] = {
-        {{0}, 7, "length"}, {{5, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, 10, "within its header"}, {{255, 255, 255, 255, 255, 255, 255, 255}, 12, "100 MB"},
-        {{0, 0, 0, 6, 0, 0, 0, 0}, 12, "100 MB"}, {{0}, 8, ""},
+    const struct {
+        uint8_t bytes[12];
+        size_t size;
+        const char *says;
+    } c[] = {
+        {{0}, 7, "length"},
+        {{5, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, 10, "within its header"},
+        {{255, 255, 255, 255, 255, 255, 255, 255}, 12, "100 MB"},
+        {{0, 0, 0, 6, 0, 0, 0, 0}, 12, "100 MB"},
+        {{0}, 8, ""},
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         fnx_safetensors *f = fnx_safetensors_from(c[i].bytes, c[i].size, "lie");
@@ -140,7 +160,8 @@ END_TEST
 /* ---- checkpoints -------------------------------------------------------------------------------------------------------- */
 
 static fnx_module *make_net(fnx_device *dev, int hidden) {
-    return fnx_sequential(dev, fnx_layer_linear(6, hidden), fnx_layer_batch_norm(hidden), fnx_layer_relu(), fnx_layer_dropout(0.25), fnx_layer_linear(hidden, 3));
+    return fnx_sequential(dev, fnx_layer_linear(6, hidden), fnx_layer_batch_norm(hidden), fnx_layer_relu(),
+                          fnx_layer_dropout(0.25), fnx_layer_linear(hidden, 3));
 }
 
 static double step(fnx_device *dev, fnx_module *net, fnx_optimizer *o) {
@@ -161,10 +182,14 @@ START_TEST(a_resumed_run_goes_on_to_the_same_numbers) {
         for (int half = 0; half < 2; half++) { /* straight through, saving on the way; then from the file */
             fnx_device_seed(dev, half ? 99 : 5);
             fnx_module *net = make_net(dev, 5);
-            fnx_optimizer *o = kind == 0 ? fnx_adam(net, .lr = 0.01) : kind == 1 ? fnx_adamw(net, .lr = 0.01) : fnx_sgd(net, .lr = 0.05, .momentum = 0.9);
+            fnx_optimizer *o = kind == 0   ? fnx_adam(net, .lr = 0.01)
+                               : kind == 1 ? fnx_adamw(net, .lr = 0.01)
+                                           : fnx_sgd(net, .lr = 0.05, .momentum = 0.9);
             if (half) ck_assert_msg(fnx_checkpoint_load(in_folder("c"), net, o) == 0, "%s", fnx_last_error()->message);
             for (int i = half ? 5 : 0; i < 10; i++) {
-                if (i == 5 && !half) ck_assert_msg(fnx_checkpoint_save(in_folder("c"), net, o, NULL) == 0, "%s", fnx_last_error()->message);
+                if (i == 5 && !half)
+                    ck_assert_msg(fnx_checkpoint_save(in_folder("c"), net, o, NULL) == 0, "%s",
+                                  fnx_last_error()->message);
                 (half ? resumed : straight)[i] = step(dev, net, o);
             }
             ck_assert_int_eq(fnx_optimizer_steps(o), 10);

@@ -32,12 +32,14 @@ static const char *put(const char *name, const void *bytes, size_t size) {
 }
 
 enum { N = 5 };
-static const uint8_t images[16 + N * 6] = {0, 0, 8, 3, 0, 0, 0, N, 0, 0, 0, 2, 0, 0, 0, 3, 10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 255};
+static const uint8_t images[16 + N * 6] = {0, 0, 8,  3,  0,  0,  0,  N,  0,  0,  0,  2,  0,  0,
+                                           0, 3, 10, 11, 12, 13, 14, 15, 20, 21, 22, 23, 24, 255};
 static const uint8_t labels[8 + N] = {0, 0, 8, 1, 0, 0, 0, N, 3, 1, 0, 2, 9};
 
 START_TEST(idx_files_are_read_plain_and_compressed) {
     for (int compressed = 0; compressed < 2; compressed++) {
-        fnx_dataset *d = fnx_dataset_idx(put(compressed ? "x.gz" : "x", images, sizeof images), put(compressed ? "y.gz" : "y", labels, sizeof labels));
+        fnx_dataset *d = fnx_dataset_idx(put(compressed ? "x.gz" : "x", images, sizeof images),
+                                         put(compressed ? "y.gz" : "y", labels, sizeof labels));
         int64_t sizes[FNX_MAX_RANK];
         ck_assert_msg(fnx_dataset_status(d) == 0, "%s", fnx_last_error()->message);
         ck_assert_int_eq(fnx_dataset_count(d), N);
@@ -53,7 +55,8 @@ END_TEST
 static void refused(const char *x, const char *y, fnx_status code, const char *says) {
     fnx_dataset *d = fnx_dataset_idx(x, y);
     ck_assert_int_eq(fnx_dataset_status(d), code);
-    ck_assert_msg(strstr(fnx_last_error()->message, says) != NULL, "'%s' does not say '%s'", fnx_last_error()->message, says);
+    ck_assert_msg(strstr(fnx_last_error()->message, says) != NULL, "'%s' does not say '%s'", fnx_last_error()->message,
+                  says);
     fnx_dataset_destroy(d);
 }
 
@@ -115,7 +118,8 @@ enum { COUNT = 103, BATCH = 10 };
 static uint8_t items[COUNT][2], item_labels[COUNT];
 
 static fnx_dataset *numbered(void) {
-    for (int i = 0; i < COUNT; i++) items[i][0] = (uint8_t)i, items[i][1] = (uint8_t)(255 - i), item_labels[i] = (uint8_t)i;
+    for (int i = 0; i < COUNT; i++)
+        items[i][0] = (uint8_t)i, items[i][1] = (uint8_t)(255 - i), item_labels[i] = (uint8_t)i;
     return fnx_dataset_from(COUNT, 1, (int64_t[]){2}, items[0], item_labels);
 }
 
@@ -142,7 +146,8 @@ static int epoch(fnx_loader *l, int64_t out[COUNT + BATCH]) {
 START_TEST(an_epoch_has_every_sample_once_in_an_order_of_its_own) {
     fnx_device *dev = test_device(_i, false);
     fnx_dataset *d = numbered();
-    fnx_loader *l = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 3), *same = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 3);
+    fnx_loader *l = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 3),
+               *same = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 3);
     fnx_loader *plain = fnx_loader_create(dev, d, .batch = BATCH, .drop_last = true);
     int64_t order[3][COUNT + BATCH];
     for (int e = 0; e < 2; e++) {
@@ -165,7 +170,8 @@ END_TEST
 START_TEST(a_loader_goes_on_where_another_stood) {
     fnx_device *dev = test_device(_i, false);
     fnx_dataset *d = numbered();
-    fnx_loader *l = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 8), *other = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 8);
+    fnx_loader *l = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 8),
+               *other = fnx_loader_create(dev, d, .batch = BATCH, .shuffle = true, .seed = 8);
     int64_t rest[COUNT + BATCH], again[COUNT + BATCH], e, i;
     fnx_batch b;
     epoch(l, rest);

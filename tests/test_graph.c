@@ -68,7 +68,8 @@ static void net_init(net *n, fnx_device *dev) {
 }
 
 static void net_free(net *n) {
-    for (int i = 0; i < P; i++) fnx_variable_destroy(n->w[i]), fnx_variable_destroy(n->m[i]), fnx_variable_destroy(n->v[i]);
+    for (int i = 0; i < P; i++)
+        fnx_variable_destroy(n->w[i]), fnx_variable_destroy(n->m[i]), fnx_variable_destroy(n->v[i]);
 }
 
 static fnx_status adamw_update(net *n) { /* its scope closes before the flush: open names would keep old values alive */
@@ -81,7 +82,8 @@ static fnx_status adamw_update(net *n) { /* its scope closes before the flush: o
         fnx_tensor *w = fnx_variable_get(n->w[i]);
         fnx_tensor *m = fnx_add(fnx_mul_scalar(fnx_variable_get(n->m[i]), b1), fnx_mul_scalar(g, 1 - b1));
         fnx_tensor *v = fnx_add(fnx_mul_scalar(fnx_variable_get(n->v[i]), b2), fnx_mul_scalar(fnx_mul(g, g), 1 - b2));
-        fnx_tensor *d = fnx_div(fnx_mul_scalar(m, n->lr / c1), fnx_add_scalar(fnx_sqrt(fnx_mul_scalar(v, 1 / c2)), 1e-8));
+        fnx_tensor *d =
+            fnx_div(fnx_mul_scalar(m, n->lr / c1), fnx_add_scalar(fnx_sqrt(fnx_mul_scalar(v, 1 / c2)), 1e-8));
         fnx_status code = fnx_variable_set(n->m[i], m);
         if (!code) code = fnx_variable_set(n->v[i], v);
         if (!code) code = fnx_variable_set(n->w[i], fnx_sub(fnx_mul_scalar(w, 1 - n->lr * decay), d));
@@ -107,7 +109,9 @@ static fnx_tensor *forward_module(net *n, fnx_tensor *x) { /* as a module of a l
     return fnx_return(forward_open(n, x));
 }
 
-static fnx_tensor *batch_x(net *n, int step) { return random_host(n->dev, 2, (int64_t[]){B, D}, 1000u + (unsigned)step); }
+static fnx_tensor *batch_x(net *n, int step) {
+    return random_host(n->dev, 2, (int64_t[]){B, D}, 1000u + (unsigned)step);
+}
 
 static fnx_tensor *batch_y(net *n, int step) {
     int64_t y[B];
@@ -117,7 +121,17 @@ static fnx_tensor *batch_y(net *n, int step) {
 
 /* ---- where the loss is read ---------------------------------------------------------------------------------------------- */
 
-typedef enum when { BEFORE_BACKWARD, AFTER_STEP, OUTSIDE, EVERY_10, NEVER, LOGITS_AFTER, LOSS_THEN_LOGITS, HIDDEN_AFTER, N_WHEN } when;
+typedef enum when {
+    BEFORE_BACKWARD,
+    AFTER_STEP,
+    OUTSIDE,
+    EVERY_10,
+    NEVER,
+    LOGITS_AFTER,
+    LOSS_THEN_LOGITS,
+    HIDDEN_AFTER,
+    N_WHEN
+} when;
 
 typedef struct outcome {
     double loss, logit;
@@ -195,7 +209,8 @@ START_TEST(logits_and_hidden_values_after_the_step_equal_eager) {
     for (int module = 0; module < 2; module++)
         for (when w = LOGITS_AFTER; w < N_WHEN; w++) {
             outcome right = train(dev, w, false, module), o = train(dev, w, true, module);
-            ck_assert_msg(near_to(o.logit, right.logit), "case %d, module %d: %g, eager %g", (int)w, module, o.logit, right.logit);
+            ck_assert_msg(near_to(o.logit, right.logit), "case %d, module %d: %g, eager %g", (int)w, module, o.logit,
+                          right.logit);
         }
     fnx_device_close(dev);
 }
@@ -213,7 +228,9 @@ START_TEST(accumulated_micro_batches_equal_eager_and_hit_the_cache) {
             if (step == 4) from = stats(dev);
             for (int micro = 0; micro < 4; micro++) {
                 FNX_SCOPE;
-                ck_assert_int_eq(fnx_backward(fnx_cross_entropy(forward_module(&n, batch_x(&n, step * 4 + micro)), batch_y(&n, micro))), 0);
+                ck_assert_int_eq(fnx_backward(fnx_cross_entropy(forward_module(&n, batch_x(&n, step * 4 + micro)),
+                                                                batch_y(&n, micro))),
+                                 0);
             }
             FNX_SCOPE;
             ck_assert_int_eq(adamw_step(&n), 0);
@@ -344,7 +361,9 @@ START_TEST(a_cache_written_at_a_moving_place_has_one_plan_and_is_updated_in_plac
         if (pos == 2) from = stats(dev);
         FNX_SCOPE;
         fnx_tensor *row = fnx_mul_scalar(fnx_fill(dev, FNX_F32, FNX_SHAPE(1, W), 3.25), (double)pos + 10.25);
-        ck_assert_int_eq(fnx_variable_set(cache, fnx_slice_assign(fnx_variable_get(cache), row, (int64_t[]){pos, 0}, NULL)), 0);
+        ck_assert_int_eq(fnx_variable_set(cache,
+                                          fnx_slice_assign(fnx_variable_get(cache), row, (int64_t[]){pos, 0}, NULL)),
+                         0);
         ck_assert(near_to(total(fnx_slice(fnx_variable_get(cache), 0, pos, 1)), 3.25 * ((double)pos + 10.25) * W));
     }
     ck_assert_uint_eq(stats(dev).plans, from.plans);
@@ -377,7 +396,8 @@ START_TEST(slots_keep_their_values_apart) {
     ck_assert_int_eq(fnx_tensor_item(fnx_sum(lent, FNX_ALL_AXES, false), &v), FNX_E_LOST);
     ck_assert_ptr_nonnull(strstr(fnx_last_error()->message, "online"));
     ck_assert_ptr_nonnull(strstr(fnx_last_error()->message, "fnx_keep"));
-    fnx_tensor *w = fnx_variable_get(a), *next = fnx_mul_scalar(w, 7); /* the old value used after the set, in one graph */
+    fnx_tensor *w = fnx_variable_get(a),
+               *next = fnx_mul_scalar(w, 7); /* the old value used after the set, in one graph */
     ck_assert_int_eq(fnx_variable_set(a, next), 0);
     ck_assert_double_eq(total(fnx_add(w, fnx_variable_get(a))), 27 * 8 * 4);
     fnx_tensor *twice = fnx_add(next, next);
@@ -438,8 +458,10 @@ END_TEST
 START_TEST(derivatives_of_three_orders_across_a_flush) {
     fnx_device *dev = test_device(_i, true);
     FNX_SCOPE_QUIET;
-    fnx_variable *v = fnx_variable_create("x", fnx_tensor_from(dev, FNX_F64, FNX_SHAPE(2), (double[]){1.5, -2}, 0), true);
-    fnx_tensor *x = fnx_variable_get(v), *y = fnx_sum(fnx_mul(fnx_mul(x, x), fnx_exp(x)), FNX_ALL_AXES, false), *g, *h, *k;
+    fnx_variable *v =
+        fnx_variable_create("x", fnx_tensor_from(dev, FNX_F64, FNX_SHAPE(2), (double[]){1.5, -2}, 0), true);
+    fnx_tensor *x = fnx_variable_get(v), *y = fnx_sum(fnx_mul(fnx_mul(x, x), fnx_exp(x)), FNX_ALL_AXES, false), *g, *h,
+               *k;
     ck_assert_int_eq(fnx_grad(y, &x, 1, &g, .create_graph = true), 0);
     item(y);
     ck_assert_int_eq(fnx_grad(fnx_sum(g, FNX_ALL_AXES, false), &x, 1, &h, .create_graph = true), 0);
@@ -462,7 +484,8 @@ END_TEST
 START_TEST(a_live_tape_keeps_what_it_saved_across_an_update) {
     fnx_device *dev = test_device(_i, true);
     FNX_SCOPE_QUIET;
-    fnx_variable *v = fnx_variable_create("x", fnx_tensor_from(dev, FNX_F64, FNX_SHAPE(2), (double[]){1.5, -2}, 0), true);
+    fnx_variable *v =
+        fnx_variable_create("x", fnx_tensor_from(dev, FNX_F64, FNX_SHAPE(2), (double[]){1.5, -2}, 0), true);
     fnx_tensor *x = fnx_variable_get(v), *p = fnx_sum(fnx_mul(x, x), FNX_ALL_AXES, false), *g;
     item(p);
     {

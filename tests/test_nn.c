@@ -34,19 +34,27 @@ static void expect(fnx_tensor *got, const json_t *values, double tolerance, cons
     ck_assert_int_eq(fnx_tensor_count(got), n);
     ck_assert_msg(fnx_tensor_read(got, have, sizeof *have * (size_t)n) == 0, "%s: %s", what, fnx_last_error()->message);
     for (int64_t i = 0; i < n; i++)
-        ck_assert_msg(fabs(have[i] - want[i]) <= tolerance * (1 + fabs(want[i])), "%s, element %d: %.9g, PyTorch %.9g", what, (int)i, have[i], want[i]);
+        ck_assert_msg(fabs(have[i] - want[i]) <= tolerance * (1 + fabs(want[i])), "%s, element %d: %.9g, PyTorch %.9g",
+                      what, (int)i, have[i], want[i]);
 }
 
 /* ---- optimizers ---------------------------------------------------------------------------------------------------------- */
 
-static double option(const json_t *options, const char *key) { return json_number_value(json_object_get(options, key)); }
+static double option(const json_t *options, const char *key) {
+    return json_number_value(json_object_get(options, key));
+}
 
 static fnx_optimizer *make(fnx_module *net, const json_t *c) {
     const json_t *o = json_object_get(c, "options");
     const char *rule = json_string_value(json_object_get(c, "rule"));
     if (!strcmp(rule, "sgd"))
-        return fnx_sgd(net, .lr = option(o, "lr"), .momentum = option(o, "momentum"), .weight_decay = option(o, "weight_decay"), .nesterov = option(o, "nesterov") != 0);
-    fnx_adam_options a = {.lr = option(o, "lr"), .beta1 = option(o, "beta1"), .beta2 = option(o, "beta2"), .eps = option(o, "eps"), .weight_decay = option(o, "weight_decay")};
+        return fnx_sgd(net, .lr = option(o, "lr"), .momentum = option(o, "momentum"),
+                       .weight_decay = option(o, "weight_decay"), .nesterov = option(o, "nesterov") != 0);
+    fnx_adam_options a = {.lr = option(o, "lr"),
+                          .beta1 = option(o, "beta1"),
+                          .beta2 = option(o, "beta2"),
+                          .eps = option(o, "eps"),
+                          .weight_decay = option(o, "weight_decay")};
     return !strcmp(rule, "adam") ? fnx_adam_with(net, &a) : fnx_adamw_with(net, &a);
 }
 
@@ -92,7 +100,9 @@ START_TEST(a_changed_learning_rate_builds_no_plan) {
     for (int i = 0; i < 20; i++) {
         FNX_SCOPE;
         fnx_optimizer_set_lr(o, 0.01 / (1 + i));
-        ck_assert_int_eq(fnx_backward(fnx_sum(fnx_module_forward(net, fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 4), 0.25)), FNX_ALL_AXES, false)), 0);
+        ck_assert_int_eq(fnx_backward(fnx_sum(fnx_module_forward(net, fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 4), 0.25)),
+                                              FNX_ALL_AXES, false)),
+                         0);
         ck_assert_int_eq(fnx_optimizer_step(o), 0);
         if (i == 3) ck_assert_int_eq(fnx_device_stats(dev, &from), 0);
     }
@@ -126,12 +136,15 @@ END_TEST
 
 static fnx_module *layer_of(const json_t *c) {
     const char *kind = json_string_value(json_object_get(c, "kind"));
-    const json_t *o = json_object_get(c, "options"), *weight = json_object_get(json_object_get(json_object_get(c, "state"), "weight"), "shape");
-    int64_t first = json_integer_value(json_array_get(weight, 0)), second = json_integer_value(json_array_get(weight, 1));
+    const json_t *o = json_object_get(c, "options"),
+                 *weight = json_object_get(json_object_get(json_object_get(c, "state"), "weight"), "shape");
+    int64_t first = json_integer_value(json_array_get(weight, 0)),
+            second = json_integer_value(json_array_get(weight, 1));
     int groups = (int)option(o, "groups"), stride = (int)option(o, "stride"), padding = (int)option(o, "padding");
     if (!strcmp(kind, "linear")) return fnx_layer_linear(second, first);
     if (!strcmp(kind, "conv"))
-        return fnx_layer_conv2d(second * groups, first, (int)option(o, "kernel"), .stride = {stride, stride}, .padding = {padding, padding}, .groups = groups);
+        return fnx_layer_conv2d(second * groups, first, (int)option(o, "kernel"), .stride = {stride, stride},
+                                .padding = {padding, padding}, .groups = groups);
     return fnx_layer_batch_norm(first);
 }
 
@@ -154,8 +167,10 @@ START_TEST(layers_equal_pytorch) {
             ck_assert_msg(value != NULL, "%s has no %s", kind, p[k].path);
             ck_assert_int_eq(fnx_variable_set(p[k].variable, tensor(dev, value)), 0);
         }
-        expect(fnx_module_forward(m, tensor(dev, json_object_get(c, "x"))), json_object_get(json_object_get(c, "y"), "values"), 2e-6, kind);
-        json_object_foreach(json_object_get(c, "after"), name, value) expect(fnx_module_value(m, name), json_object_get(value, "values"), 1e-6, name);
+        expect(fnx_module_forward(m, tensor(dev, json_object_get(c, "x"))),
+               json_object_get(json_object_get(c, "y"), "values"), 2e-6, kind);
+        json_object_foreach(json_object_get(c, "after"), name, value)
+            expect(fnx_module_value(m, name), json_object_get(value, "values"), 1e-6, name);
         fnx_module_destroy(m);
     }
     fnx_device_close(dev);
@@ -164,9 +179,11 @@ END_TEST
 
 START_TEST(parameters_have_paths_and_initial_values_in_their_bounds) {
     fnx_device *dev = test_device(_i, true);
-    fnx_module *net = fnx_sequential(dev, fnx_layer_conv2d(1, 4, 3, .padding = {1, 1}), fnx_layer_batch_norm(4), fnx_layer_relu(),
-                                     fnx_sequential(dev, fnx_layer_flatten(), fnx_layer_linear(4 * 36, 10)));
-    const char *const paths[] = {"0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "3.1.weight", "3.1.bias"};
+    fnx_module *net =
+        fnx_sequential(dev, fnx_layer_conv2d(1, 4, 3, .padding = {1, 1}), fnx_layer_batch_norm(4), fnx_layer_relu(),
+                       fnx_sequential(dev, fnx_layer_flatten(), fnx_layer_linear(4 * 36, 10)));
+    const char *const paths[] = {"0.weight",       "0.bias",        "1.weight",   "1.bias",
+                                 "1.running_mean", "1.running_var", "3.1.weight", "3.1.bias"};
     int n;
     char text[2000];
     float w[1440];
@@ -205,7 +222,9 @@ START_TEST(dropout_and_batch_norm_know_whether_they_train) {
 }
 END_TEST
 
-static fnx_tensor *residual(fnx_module *m, void *user, fnx_tensor *x) { return fnx_add(x, fnx_module_forward(user, fnx_mul(x, fnx_module_value(m, "scale")))); }
+static fnx_tensor *residual(fnx_module *m, void *user, fnx_tensor *x) {
+    return fnx_add(x, fnx_module_forward(user, fnx_mul(x, fnx_module_value(m, "scale"))));
+}
 
 START_TEST(a_module_written_by_hand_trains) {
     fnx_device *dev = test_device(_i, true);
@@ -222,7 +241,8 @@ START_TEST(a_module_written_by_hand_trains) {
     double first = 0, loss = 0;
     for (int i = 0; i < 60; i++) {
         FNX_SCOPE;
-        fnx_tensor *d = fnx_sub(fnx_module_forward(m, fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 3), 0.75)), fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 3), 0.25));
+        fnx_tensor *d = fnx_sub(fnx_module_forward(m, fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 3), 0.75)),
+                                fnx_fill(dev, FNX_F32, FNX_SHAPE(2, 3), 0.25));
         fnx_tensor *l = fnx_mean(fnx_mul(d, d), FNX_ALL_AXES, false);
         ck_assert_int_eq(fnx_backward(l), 0);
         ck_assert_int_eq(fnx_optimizer_step(o), 0);

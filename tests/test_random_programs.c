@@ -13,7 +13,9 @@ static unsigned pick(dice *d, unsigned n) {
     return (unsigned)(d->state >> 33) % n;
 }
 
-static bool near_to(double a, double b) { return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 2e-4 * (1 + fabs(a) + fabs(b)); }
+static bool near_to(double a, double b) {
+    return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 2e-4 * (1 + fabs(a) + fabs(b));
+}
 
 static double item(fnx_tensor *t) {
     double v = NAN;
@@ -83,14 +85,17 @@ static fnx_tensor *one_op(fnx_device *dev, dice *d, fnx_tensor **t, int n, fnx_v
         return y;
     }
     case 15: return helper(a);
-    case 16: if (pick(d, 3) == 0) trouble(o, fnx_flush()); return NULL;
+    case 16:
+        if (pick(d, 3) == 0) trouble(o, fnx_flush());
+        return NULL;
     case 17: return fnx_where(fnx_greater(a, b), a, fnx_neg(b));
     case 18: return fnx_concat((fnx_tensor *[]){fnx_slice(a, 0, 0, 1), fnx_slice(b, 0, 1, 2)}, 2, 0);
     case 19: {
         fnx_tensor *padded = fnx_pad(a, (int64_t[]){1, 0}, (int64_t[]){0, 2}, 0.25);
         return fnx_slice(fnx_slice(padded, 0, pick(d, 2), 3), 1, pick(d, 3), 4);
     }
-    case 20: case 21: {
+    case 20:
+    case 21: {
         int64_t i[12];
         bool add = pick(d, 2);
         for (int k = 0; k < 12; k++) i[k] = pick(d, 4);
@@ -99,7 +104,9 @@ static fnx_tensor *one_op(fnx_device *dev, dice *d, fnx_tensor **t, int n, fnx_v
     }
     case 22: return fnx_log_softmax(a, (int)pick(d, 2));
     case 23: return fnx_mul(a, fnx_max(b, FNX_AXES(0), true));
-    case 24: return fnx_expand(fnx_cast(fnx_argmax(fnx_concat((fnx_tensor *[]){a, b}, 2, 0), 0, true), FNX_F32), FNX_SHAPE(3, 4));
+    case 24:
+        return fnx_expand(fnx_cast(fnx_argmax(fnx_concat((fnx_tensor *[]){a, b}, 2, 0), 0, true), FNX_F32),
+                          FNX_SHAPE(3, 4));
     case 25: return fnx_slice_all(a, (int64_t[]){2, 3}, (int64_t[]){3, 4}, (int64_t[]){-1, -1});
     case 26: return fnx_relu(fnx_add_scalar(a, (double)pick(d, 3) - 1));
     case 27: return fnx_mul_scalar(a, (double)pick(d, 4) - 1);
@@ -111,7 +118,9 @@ static fnx_tensor *one_op(fnx_device *dev, dice *d, fnx_tensor **t, int n, fnx_v
 static void run(const char *name, uint64_t seed, bool lazy, outcome *o) {
     dice d = {seed * 77 + 1};
     fnx_device *dev = fnx_device_autodiff(fnx_device_open(name));
-    fnx_settings s = {.struct_size = sizeof s, .lazy = lazy ? FNX_ON : FNX_OFF, .graph_limit = lazy && seed % 4 == 0 ? 4000 : 1 << 30};
+    fnx_settings s = {.struct_size = sizeof s,
+                      .lazy = lazy ? FNX_ON : FNX_OFF,
+                      .graph_limit = lazy && seed % 4 == 0 ? 4000 : 1 << 30};
     memset(o, 0, sizeof *o);
     ck_assert_msg(fnx_device_configure(dev, &s) == 0, "%s: %s", name, fnx_last_error()->message);
     fnx_device_seed(dev, seed);
@@ -147,7 +156,8 @@ START_TEST(lazy_programs_equal_the_same_run_eagerly_on_ref) {
         ck_assert_msg(got.code == 0, "seed %d, lazy: %s", i, got.message);
         ck_assert_int_eq(want.n, got.n);
         for (int k = 0; k < want.n; k++)
-            ck_assert_msg(near_to(want.read[k], got.read[k]), "seed %d, read %d: eager %.9g, lazy %.9g", i, k, want.read[k], got.read[k]);
+            ck_assert_msg(near_to(want.read[k], got.read[k]), "seed %d, read %d: eager %.9g, lazy %.9g", i, k,
+                          want.read[k], got.read[k]);
     }
 }
 END_TEST

@@ -13,7 +13,8 @@
 /* Sums g down to the shape of x, undoing a broadcast. */
 static fnx_tensor *unbroadcast(fnx_tensor *g, const fnx_tensor *x) {
     fnx_axes axes = {.count = 0};
-    if (fnx_state(g) == FNX_FAILED || (g->rank == x->rank && !memcmp(g->size, x->size, sizeof *x->size * x->rank))) return g;
+    if (fnx_state(g) == FNX_FAILED || (g->rank == x->rank && !memcmp(g->size, x->size, sizeof *x->size * x->rank)))
+        return g;
     for (int d = 0; d < g->rank; d++) {
         int dx = d - (g->rank - x->rank);
         if (dx < 0 || (x->size[dx] == 1 && g->size[d] != 1)) axes.axis[axes.count++] = (int8_t)d;
@@ -22,11 +23,14 @@ static fnx_tensor *unbroadcast(fnx_tensor *g, const fnx_tensor *x) {
     return g->rank == x->rank ? g : fnx_reshape(g, x->rank, x->size);
 }
 
-static double scalar(const fnx_tensor *y) { return fnx_double_of_bits(fnx_scalars(y)[0]); } /* gradients are of floats */
+static double scalar(const fnx_tensor *y) {
+    return fnx_double_of_bits(fnx_scalars(y)[0]);
+} /* gradients are of floats */
 
 /* a op operand k of y, whichever that is. */
 static fnx_tensor *with_operand(int op, fnx_tensor *a, const fnx_tensor *y, int k) {
-    return fnx_operand_is_scalar(y, k) ? fnx_record_scalar(op, a, scalar(y), 0) : fnx_record_binary(op, a, fnx_operand(y, k));
+    return fnx_operand_is_scalar(y, k) ? fnx_record_scalar(op, a, scalar(y), 0)
+                                       : fnx_record_binary(op, a, fnx_operand(y, k));
 }
 
 static fnx_tensor *masked(fnx_tensor *condition, fnx_tensor *g) { return fnx_where(condition, g, fnx_fill_like(g, 0)); }
@@ -36,7 +40,12 @@ static fnx_axes axis_of(const fnx_tensor *y) { return FNX_AXES((int8_t)((const f
 /* A record of `op` with y's attributes and the sizes of `like`. */
 static fnx_tensor *adjoint(int op, const fnx_tensor *y, const fnx_tensor *like, fnx_tensor *a, fnx_tensor *b) {
     fnx_tensor *in[] = {a, b};
-    return fnx_record(&(fnx_call){.op = (uint16_t)op, .n_operands = b ? 2 : 1, .in = in, .attr = fnx_attr(y), .rank = like->rank, .sizes = like->size});
+    return fnx_record(&(fnx_call){.op = (uint16_t)op,
+                                  .n_operands = b ? 2 : 1,
+                                  .in = in,
+                                  .attr = fnx_attr(y),
+                                  .rank = like->rank,
+                                  .sizes = like->size});
 }
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
@@ -65,7 +74,9 @@ GRADIENT(pow) {
     }
     if (fnx_operand_is_scalar(y, 0)) {
         double s = scalar(y);
-        if (s == 0) return fnx_where(fnx_greater_equal_scalar(b, 0), fnx_fill_like(g, 0), fnx_mul(g, fnx_mul_scalar(y, -INFINITY)));
+        if (s == 0)
+            return fnx_where(fnx_greater_equal_scalar(b, 0), fnx_fill_like(g, 0),
+                             fnx_mul(g, fnx_mul_scalar(y, -INFINITY)));
         return fnx_mul(g, fnx_mul_scalar(y, log(s)));
     }
     fnx_tensor *d = fnx_mul(g, fnx_mul(y, fnx_log(a))), *none = fnx_fill_like(d, 0);
@@ -171,7 +182,8 @@ GRADIENT(extremum) {
 
 GRADIENT(matmul) {
     fnx_tensor *a = fnx_operand(y, 0), *b = fnx_operand(y, 1);
-    return unbroadcast(k ? fnx_matmul(fnx_transpose(a, -2, -1), g) : fnx_matmul(g, fnx_transpose(b, -2, -1)), fnx_operand(y, k));
+    return unbroadcast(k ? fnx_matmul(fnx_transpose(a, -2, -1), g) : fnx_matmul(g, fnx_transpose(b, -2, -1)),
+                       fnx_operand(y, k));
 }
 
 /* conv, conv_grad_x and conv_grad_w are bilinear in two of x, w, dy and each the adjoint of the others. */
@@ -192,7 +204,8 @@ GRADIENT(conv_grad_w) { /* (x, dy); g has w's shape */
 
 GRADIENT(max_pool) {
     fnx_tensor *x = fnx_operand(y, k);
-    fnx_tensor *where = fnx_record(&(fnx_call){.op = FNX_OP_max_pool_where, .n_operands = 1, .in = &x, .attr = fnx_attr(y)});
+    fnx_tensor *where =
+        fnx_record(&(fnx_call){.op = FNX_OP_max_pool_where, .n_operands = 1, .in = &x, .attr = fnx_attr(y)});
     return adjoint(FNX_OP_max_pool_grad, y, x, g, where);
 }
 
@@ -213,7 +226,9 @@ GRADIENT(avg_pool_grad) { return adjoint(FNX_OP_avg_pool, y, fnx_operand(y, k), 
 
 static int axis_number(const fnx_tensor *y) { return (int)((const fnx_attr_axis *)fnx_attr(y))->axis; }
 
-GRADIENT(gather) { return k ? NULL : fnx_scatter_add(fnx_fill_like(fnx_operand(y, 0), 0), axis_number(y), fnx_operand(y, 1), g); }
+GRADIENT(gather) {
+    return k ? NULL : fnx_scatter_add(fnx_fill_like(fnx_operand(y, 0), 0), axis_number(y), fnx_operand(y, 1), g);
+}
 
 GRADIENT(scatter_add) {
     if (k == 0) return g;

@@ -26,7 +26,9 @@ static bool push(list *l, fnx_tensor *t) {
     return true;
 }
 
-static bool on_tape(const fnx_tensor *t) { return (t->flags & (FNX_T_GRAD | FNX_T_LEAF | FNX_T_CONSUMED)) == FNX_T_GRAD; }
+static bool on_tape(const fnx_tensor *t) {
+    return (t->flags & (FNX_T_GRAD | FNX_T_LEAF | FNX_T_CONSUMED)) == FNX_T_GRAD;
+}
 static bool wants_grad(const fnx_tensor *t) { return (t->flags & FNX_T_GRAD) != 0; }
 
 static void warm(fnx_tensor *t) {
@@ -54,7 +56,8 @@ static bool order_from(fnx_tensor *y, walk *w) {
             t->visit = entered;
             fnx_tensor *const *in = fnx_operands(t);
             for (int k = t->n_operands - 1; k >= 0 && ok; k--)
-                if (in[k] && wants_grad(in[k]) && !(in[k]->flags & FNX_T_COLD && in[k]->visit == left)) ok = push(&stack, in[k]);
+                if (in[k] && wants_grad(in[k]) && !(in[k]->flags & FNX_T_COLD && in[k]->visit == left))
+                    ok = push(&stack, in[k]);
         }
     }
     free(stack.t);
@@ -66,18 +69,25 @@ static fnx_status check(const char *what, const fnx_tensor *y, const fnx_grad_op
     if (!y) return fnx_error_set(FNX_E_INVALID, "%s: the tensor is NULL", what);
     if (fnx_state(y) == FNX_FAILED) return fnx_error_raise(y->error);
     if (!o->seed && y->count != 1)
-        return fnx_error_set(FNX_E_GRADIENT, "%s: %s has %lld elements: reduce it to one (fnx_mean), or give its gradient as .seed", what,
-                             fnx_tensor_describe(y, text), (long long)y->count);
+        return fnx_error_set(FNX_E_GRADIENT,
+                             "%s: %s has %lld elements: reduce it to one (fnx_mean), or give its gradient as .seed",
+                             what, fnx_tensor_describe(y, text), (long long)y->count);
     if (y->flags & FNX_T_CONSUMED)
-        return fnx_error_set(FNX_E_GRADIENT, "%s: the tape of %s was used by an earlier backward: pass .retain = true there", what,
+        return fnx_error_set(FNX_E_GRADIENT,
+                             "%s: the tape of %s was used by an earlier backward: pass .retain = true there", what,
                              fnx_tensor_describe(y, text));
     if (!(y->flags & FNX_T_GRAD))
-        return fnx_error_set(FNX_E_GRADIENT, "%s: nothing that %s is made of requires a gradient: use a device of fnx_device_autodiff(), "
-                             "variables that require gradients, and no FNX_NO_GRAD around", what, fnx_tensor_describe(y, text));
+        return fnx_error_set(
+            FNX_E_GRADIENT,
+            "%s: nothing that %s is made of requires a gradient: use a device of fnx_device_autodiff(), "
+            "variables that require gradients, and no FNX_NO_GRAD around",
+            what, fnx_tensor_describe(y, text));
     if (o->seed) {
         if (fnx_state(o->seed) == FNX_FAILED) return fnx_error_raise(o->seed->error);
-        if (o->seed->dtype != y->dtype || o->seed->rank != y->rank || memcmp(o->seed->size, y->size, sizeof *y->size * y->rank))
-            return fnx_error_set(FNX_E_SHAPE, "%s: .seed must have the dtype and shape of %s", what, fnx_tensor_describe(y, text));
+        if (o->seed->dtype != y->dtype || o->seed->rank != y->rank ||
+            memcmp(o->seed->size, y->size, sizeof *y->size * y->rank))
+            return fnx_error_set(FNX_E_SHAPE, "%s: .seed must have the dtype and shape of %s", what,
+                                 fnx_tensor_describe(y, text));
     }
     return FNX_OK;
 }
@@ -89,7 +99,8 @@ static fnx_status step(fnx_tensor *t) {
     for (int k = 0; k < t->n_operands; k++) {
         fnx_tensor *x = in[k];
         if (!x || !wants_grad(x)) continue;
-        if (!op->gradient) return fnx_error_set(FNX_E_GRADIENT, "backward: %s has no gradient: fnx_detach() its operand", op->name);
+        if (!op->gradient)
+            return fnx_error_set(FNX_E_GRADIENT, "backward: %s has no gradient: fnx_detach() its operand", op->name);
         fnx_tensor *g = op->gradient(t, t->grad, k);
         if (!g) continue; /* this operand gets none, as the op says */
         if (fnx_state(g) == FNX_FAILED) return fnx_error_raise(g->error);
@@ -123,8 +134,11 @@ static fnx_status check_ends(const char *what, const walk *w, fnx_tensor *const 
         for (int k = 0; k < n && !asked; k++) asked = xs[k] == t;
         char text[FNX_DESCRIBE_BYTES];
         if (!asked)
-            return fnx_error_set(FNX_E_GRADIENT, "%s: the tape of %s, the result of %s, was used by an earlier backward: pass .retain = true there, "
-                                 "or fnx_detach() it here", what, fnx_tensor_describe(t, text), fnx_ops[t->op].name);
+            return fnx_error_set(
+                FNX_E_GRADIENT,
+                "%s: the tape of %s, the result of %s, was used by an earlier backward: pass .retain = true there, "
+                "or fnx_detach() it here",
+                what, fnx_tensor_describe(t, text), fnx_ops[t->op].name);
     }
     return FNX_OK;
 }
@@ -132,7 +146,8 @@ static fnx_status check_ends(const char *what, const walk *w, fnx_tensor *const 
 static void finish(walk *w, bool ok) {
     for (int64_t i = 0; i < w->leaves.n; i++) w->leaves.t[i]->grad = NULL;
     for (int64_t i = 0; i < w->order.n; i++) w->order.t[i]->grad = NULL;
-    for (int64_t i = 0; i < w->order.n && ok && !w->retain; i++) { /* operands first: links free only what was visited */
+    for (int64_t i = 0; i < w->order.n && ok && !w->retain;
+         i++) { /* operands first: links free only what was visited */
         fnx_tensor_consume(w->order.t[i]);
     }
     free(w->order.t), free(w->leaves.t);
@@ -149,7 +164,8 @@ fnx_status fnx_backward_with(fnx_tensor *loss, const fnx_grad_options *options) 
     for (int64_t i = 0; i < w.leaves.n && !code; i++) {
         fnx_tensor *leaf = w.leaves.t[i], *g = leaf->grad;
         fnx_variable *v = leaf->variable;
-        if (!g || !v || v->destroyed) continue; /* the value may be an old one: the gradient is the variable's all the same */
+        if (!g || !v || v->destroyed)
+            continue; /* the value may be an old one: the gradient is the variable's all the same */
         if (v->grad && fnx_state(v->grad) != FNX_FAILED) {
             if (!o->create_graph) fnx_thread_self.no_grad++;
             g = fnx_add(v->grad, g);
@@ -163,7 +179,8 @@ fnx_status fnx_backward_with(fnx_tensor *loss, const fnx_grad_options *options) 
     return code;
 }
 
-fnx_status fnx_grad_with(fnx_tensor *y, fnx_tensor *const *xs, int n, fnx_tensor **out, const fnx_grad_options *options) {
+fnx_status fnx_grad_with(fnx_tensor *y, fnx_tensor *const *xs, int n, fnx_tensor **out,
+                         const fnx_grad_options *options) {
     static const fnx_grad_options none = {0};
     const fnx_grad_options *o = options ? options : &none;
     fnx_status code = check("grad", y, o);
@@ -180,8 +197,11 @@ fnx_status fnx_grad_with(fnx_tensor *y, fnx_tensor *const *xs, int n, fnx_tensor
         out[i] = xs[i]->flags & FNX_T_COLD ? xs[i]->grad : NULL;
         char text[FNX_DESCRIBE_BYTES];
         if (!out[i] && !o->allow_unused)
-            code = fnx_error_set(FNX_E_GRADIENT, "grad: y does not depend on x number %d, %s (or it is not taped): .allow_unused = true gives "
-                                 "NULL for it", i, fnx_tensor_describe(xs[i], text));
+            code = fnx_error_set(
+                FNX_E_GRADIENT,
+                "grad: y does not depend on x number %d, %s (or it is not taped): .allow_unused = true gives "
+                "NULL for it",
+                i, fnx_tensor_describe(xs[i], text));
     }
     for (int i = 0; i < n; i++) {
         if (code) out[i] = fnx_tensor_failed(code, "%s", fnx_last_error()->message);
@@ -202,9 +222,11 @@ fnx_tensor *fnx_detach(fnx_tensor *t) {
 fnx_tensor *fnx_requires_grad(fnx_tensor *t) {
     if (!fnx_usable(t)) return fnx_unusable("requires_grad", 0, t);
     if (!t->device->autodiff)
-        return fnx_tensor_failed(FNX_E_GRADIENT, "requires_grad: the tensor's device tapes none: make it on fnx_device_autodiff(device)");
+        return fnx_tensor_failed(
+            FNX_E_GRADIENT, "requires_grad: the tensor's device tapes none: make it on fnx_device_autodiff(device)");
     if (!fnx_dtype_is_float(t->dtype))
-        return fnx_tensor_failed(FNX_E_DTYPE, "requires_grad: gradients need a float dtype, not %s", fnx_dtype_text(t->dtype));
+        return fnx_tensor_failed(FNX_E_DTYPE, "requires_grad: gradients need a float dtype, not %s",
+                                 fnx_dtype_text(t->dtype));
     fnx_tensor *y = fnx_detach(t);
     if (fnx_state(y) != FNX_FAILED) y->flags |= FNX_T_GRAD | FNX_T_LEAF;
     return y;

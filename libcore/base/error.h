@@ -14,10 +14,10 @@ void fnx_error_add_context(const char *format, ...) __attribute__((format(printf
 void fnx_error_set_op(const char *op);
 void fnx_error_set_plugin(const char *plugin);
 
-#define FNX_TRY(expr)                                  \
-    do {                                               \
-        fnx_status fnx_try_ = (expr);                  \
-        if (fnx_try_) return fnx_try_;                 \
+#define FNX_TRY(expr) \
+    do { \
+        fnx_status fnx_try_ = (expr); \
+        if (fnx_try_) return fnx_try_; \
     } while (0)
 
 /* An error as an object, of one reference. Never NULL: without memory a static one that says so. Counts are atomic. */

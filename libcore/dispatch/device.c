@@ -22,8 +22,12 @@ typedef struct choice {
     uint32_t value;
 } choice;
 
-static const choice on_off[] = {{"on", FNX_ON}, {"1", FNX_ON}, {"true", FNX_ON}, {"off", FNX_OFF}, {"0", FNX_OFF}, {"false", FNX_OFF}, {0}};
-static const choice fallbacks[] = {{"decompose", FNX_FALLBACK_DECOMPOSE}, {"error", FNX_FALLBACK_ERROR}, {"host", FNX_FALLBACK_HOST}, {0}};
+static const choice on_off[] =
+    {{"on", FNX_ON}, {"1", FNX_ON}, {"true", FNX_ON}, {"off", FNX_OFF}, {"0", FNX_OFF}, {"false", FNX_OFF}, {0}};
+static const choice fallbacks[] = {{"decompose", FNX_FALLBACK_DECOMPOSE},
+                                   {"error", FNX_FALLBACK_ERROR},
+                                   {"host", FNX_FALLBACK_HOST},
+                                   {0}};
 static const choice precisions[] = {{"full", FNX_PRECISION_FULL}, {"reduced", FNX_PRECISION_REDUCED}, {0}};
 
 /* Options that every device takes; the others are the plugin's. */
@@ -67,7 +71,8 @@ static fnx_status set_option(fnx_settings *s, const struct option *o, const char
     char *field = (char *)s + o->at;
     if (!o->choices) {
         uint64_t bytes;
-        if (!parse_bytes(text, &bytes) || !bytes) return fnx_error_set(FNX_E_INVALID, "%s: '%s' is no size (examples: 4096, 512m, 8g)", source, text);
+        if (!parse_bytes(text, &bytes) || !bytes)
+            return fnx_error_set(FNX_E_INVALID, "%s: '%s' is no size (examples: 4096, 512m, 8g)", source, text);
         memcpy(field, &bytes, sizeof bytes);
         return FNX_OK;
     }
@@ -90,8 +95,14 @@ static fnx_device *handle_new(fnx_hardware *h) {
     fnx_device *d = calloc(1, sizeof *d);
     if (!d) return NULL;
     d->hardware = h;
-    d->settings = (fnx_settings){.struct_size = sizeof d->settings, .float_dtype = FNX_F32, .int_dtype = FNX_I64, .fallback = FNX_FALLBACK_DECOMPOSE,
-                                 .lazy = FNX_ON, .verify = FNX_OFF, .precision = FNX_PRECISION_FULL, .memory_limit = UINT64_MAX,
+    d->settings = (fnx_settings){.struct_size = sizeof d->settings,
+                                 .float_dtype = FNX_F32,
+                                 .int_dtype = FNX_I64,
+                                 .fallback = FNX_FALLBACK_DECOMPOSE,
+                                 .lazy = FNX_ON,
+                                 .verify = FNX_OFF,
+                                 .precision = FNX_PRECISION_FULL,
+                                 .memory_limit = UINT64_MAX,
                                  .graph_limit = DEFAULT_GRAPH_LIMIT};
     if (h) {
         pthread_mutex_lock(&h->lock);
@@ -112,10 +123,12 @@ static fnx_device *failed(void) {
 
 /* plugin[:address][?key=value&...]: our keys go into the settings, the plugin's into `rest`, in the order given. */
 static fnx_status parse(const char *name, char *plugin, char *address, char *rest, size_t size, fnx_settings *s) {
-    const char *question = strchr(name, '?'), *end = question ? question : name + strlen(name), *colon = memchr(name, ':', (size_t)(end - name));
+    const char *question = strchr(name, '?'), *end = question ? question : name + strlen(name),
+               *colon = memchr(name, ':', (size_t)(end - name));
     const char *plugin_end = colon ? colon : end;
     size_t n = (size_t)(plugin_end - name);
-    if (n == 0 || n >= size || strlen(name) >= size) return fnx_error_set(FNX_E_INVALID, "device '%s': expected plugin[:address][?key=value&...]", name);
+    if (n == 0 || n >= size || strlen(name) >= size)
+        return fnx_error_set(FNX_E_INVALID, "device '%s': expected plugin[:address][?key=value&...]", name);
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)name[i]) && !strchr("_-.", name[i]))
             return fnx_error_set(FNX_E_INVALID, "device '%s': '%c' cannot be in a plugin's name", name, name[i]);
@@ -124,14 +137,18 @@ static fnx_status parse(const char *name, char *plugin, char *address, char *res
     memcpy(address, colon ? colon + 1 : "", n), address[n] = 0;
     *rest = 0;
     for (const char *p = question ? question + 1 : ""; *p;) {
-        const char *amp = strchr(p, '&'), *stop = amp ? amp : p + strlen(p), *equals = memchr(p, '=', (size_t)(stop - p));
-        if (!equals || equals == p) return fnx_error_set(FNX_E_INVALID, "device '%s': expected key=value, got '%.*s'", name, (int)(stop - p), p);
+        const char *amp = strchr(p, '&'), *stop = amp ? amp : p + strlen(p),
+                   *equals = memchr(p, '=', (size_t)(stop - p));
+        if (!equals || equals == p)
+            return fnx_error_set(FNX_E_INVALID, "device '%s': expected key=value, got '%.*s'", name, (int)(stop - p),
+                                 p);
         char value[256], source[320];
         snprintf(value, sizeof value, "%.*s", (int)(stop - equals - 1), equals + 1);
         snprintf(source, sizeof source, "device '%s': %.*s", name, (int)(equals - p), p);
         const struct option *mine = NULL;
         for (size_t i = 0; i < N_OPTIONS; i++)
-            if (strlen(options[i].key) == (size_t)(equals - p) && !strncmp(options[i].key, p, (size_t)(equals - p))) mine = &options[i];
+            if (strlen(options[i].key) == (size_t)(equals - p) && !strncmp(options[i].key, p, (size_t)(equals - p)))
+                mine = &options[i];
         if (mine) FNX_TRY(set_option(s, mine, value, source));
         else snprintf(rest + strlen(rest), size - strlen(rest), "%s%.*s", *rest ? "&" : "", (int)(stop - p), p);
         p = *stop ? stop + 1 : stop;
@@ -175,7 +192,8 @@ static fnx_device *another(const fnx_device *device, bool autodiff) {
 }
 
 fnx_device *fnx_device_autodiff(fnx_device *device) {
-    if (!device || device->error) return device ? device : (fnx_error_set(FNX_E_INVALID, "device_autodiff: the device is NULL"), failed());
+    if (!device || device->error)
+        return device ? device : (fnx_error_set(FNX_E_INVALID, "device_autodiff: the device is NULL"), failed());
     fnx_device *d = another(device, true);
     fnx_device_close(device);
     return d;
@@ -190,8 +208,8 @@ void fnx_device_close(fnx_device *device) {
     if (!device || device->closed) return;
     device->closed = true;
     if (device->hardware) fnx_hardware_unref(device->hardware);
-    else if (device != &none) { /* failed: nothing points to it */
-        fnx_error_unref(device->error);
+    else if (device != &none) {
+        fnx_error_unref(device->error); /* failed: nothing points to it */
         free(device);
     }
 }
@@ -202,7 +220,9 @@ fnx_status fnx_device_status(const fnx_device *device) {
 }
 
 bool fnx_device_is_autodiff(const fnx_device *device) { return device && device->autodiff; }
-bool fnx_device_same_hardware(const fnx_device *a, const fnx_device *b) { return a && b && a->hardware && a->hardware == b->hardware; }
+bool fnx_device_same_hardware(const fnx_device *a, const fnx_device *b) {
+    return a && b && a->hardware && a->hardware == b->hardware;
+}
 
 /* ---- settings -------------------------------------------------------------------------------------------------------------------- */
 
@@ -222,13 +242,15 @@ fnx_status fnx_device_settings(const fnx_device *device, fnx_settings *out) {
 fnx_status fnx_device_configure(fnx_device *device, const fnx_settings *settings) {
     FNX_TRY(fnx_device_status(device));
     fnx_settings in = {0}, s = device->settings;
-    if (settings->struct_size < sizeof(uint32_t)) return fnx_error_set(FNX_E_INVALID, "device_configure: set struct_size first");
+    if (settings->struct_size < sizeof(uint32_t))
+        return fnx_error_set(FNX_E_INVALID, "device_configure: set struct_size first");
     memcpy(&in, settings, settings->struct_size < sizeof in ? settings->struct_size : sizeof in);
     if (in.float_dtype && !(in.float_dtype < 16 && FNX_MASK(in.float_dtype) & FNX_MASK_FLOATS))
         return fnx_error_set(FNX_E_DTYPE, "device_configure: float_dtype %d is no supported float", in.float_dtype);
     if (in.int_dtype && !(in.int_dtype < 16 && FNX_MASK(in.int_dtype) & FNX_MASK_INTS))
         return fnx_error_set(FNX_E_DTYPE, "device_configure: int_dtype %d is no supported integer", in.int_dtype);
-    if (in.fallback > FNX_FALLBACK_HOST || in.lazy > FNX_OFF || in.verify > FNX_OFF || in.precision > FNX_PRECISION_REDUCED)
+    if (in.fallback > FNX_FALLBACK_HOST || in.lazy > FNX_OFF || in.verify > FNX_OFF ||
+        in.precision > FNX_PRECISION_REDUCED)
         return fnx_error_set(FNX_E_INVALID, "device_configure: a setting has no such value");
     if (in.float_dtype) s.float_dtype = in.float_dtype;
     if (in.int_dtype) s.int_dtype = in.int_dtype;
@@ -246,7 +268,9 @@ fnx_status fnx_device_configure(fnx_device *device, const fnx_settings *settings
 /* ---- what it is -------------------------------------------------------------------------------------------------------------------- */
 
 static void describe(const fnx_hardware *h, fnx_device_description *out) {
-    fnx_device_description d = {.struct_size = out->struct_size, .host_memory = fnx_hardware_host_memory(h), .memory_bytes = h->info.memory_bytes};
+    fnx_device_description d = {.struct_size = out->struct_size,
+                                .host_memory = fnx_hardware_host_memory(h),
+                                .memory_bytes = h->info.memory_bytes};
     snprintf(d.spec, sizeof d.spec, "%s", h->spec);
     snprintf(d.plugin, sizeof d.plugin, "%s", h->plugin_name);
     snprintf(d.name, sizeof d.name, "%.*s", (int)sizeof h->info.name, h->info.name);
@@ -256,7 +280,8 @@ static void describe(const fnx_hardware *h, fnx_device_description *out) {
 
 fnx_status fnx_device_describe(const fnx_device *device, fnx_device_description *out) {
     FNX_TRY(fnx_device_status(device));
-    if (out->struct_size < sizeof(uint32_t)) return fnx_error_set(FNX_E_INVALID, "device_describe: set struct_size first");
+    if (out->struct_size < sizeof(uint32_t))
+        return fnx_error_set(FNX_E_INVALID, "device_describe: set struct_size first");
     describe(device->hardware, out);
     return FNX_OK;
 }
@@ -281,7 +306,8 @@ static int list_one(void *user, const char *plugin, const char *address, const c
     return stop;
 }
 
-fnx_status fnx_device_list(int (*each)(void *user, const fnx_device_description *device, const char *reason), void *user) {
+fnx_status fnx_device_list(int (*each)(void *user, const fnx_device_description *device, const char *reason),
+                           void *user) {
     listing l = {each, user};
     return fnx_registry_devices(list_one, &l);
 }
@@ -305,10 +331,12 @@ uint64_t fnx_device_op_dtypes(const fnx_device *device, int i) {
     const fnx_op_info *op = nth_op(i);
     if (!op || !device || !device->hardware) return 0;
     uint64_t copies = fnx_ladder_dtypes(device->hardware, FNX_OP_copy);
-    bool made_of_copies = op->class == FNX_CLASS_VIEW || op->id == FNX_OP_fill || op->id == FNX_OP_iota || op->id == FNX_OP_transfer;
+    bool made_of_copies =
+        op->class == FNX_CLASS_VIEW || op->id == FNX_OP_fill || op->id == FNX_OP_iota || op->id == FNX_OP_transfer;
     uint64_t mask = made_of_copies ? copies : fnx_ladder_dtypes(device->hardware, op->sibling ? op->sibling : op->id);
     if (op->id == FNX_OP_uniform || op->id == FNX_OP_normal) mask = mask ? FNX_MASK_FLOATS : 0;
-    if (op->class == FNX_CLASS_COMPOSITE) mask |= fnx_ladder_dtypes(device->hardware, FNX_OP_exp) | fnx_ladder_dtypes(device->hardware, FNX_OP_erf);
+    if (op->class == FNX_CLASS_COMPOSITE)
+        mask |= fnx_ladder_dtypes(device->hardware, FNX_OP_exp) | fnx_ladder_dtypes(device->hardware, FNX_OP_erf);
     return mask & op->dtypes;
 }
 
@@ -316,7 +344,8 @@ uint64_t fnx_device_op_dtypes(const fnx_device *device, int i) {
 
 fnx_status fnx_device_memory(const fnx_device *device, fnx_memory_report *out) {
     FNX_TRY(fnx_device_status(device));
-    if (out->struct_size < sizeof(uint32_t)) return fnx_error_set(FNX_E_INVALID, "device_memory: set struct_size first");
+    if (out->struct_size < sizeof(uint32_t))
+        return fnx_error_set(FNX_E_INVALID, "device_memory: set struct_size first");
     fnx_pool_report(&device->hardware->pool, out);
     return FNX_OK;
 }
@@ -393,8 +422,10 @@ fnx_tensor *fnx_tensor_to(fnx_tensor *t, fnx_device *device) {
     fnx_tensor *y = fnx_tensor_read(t, host, bytes) ? fnx_tensor_failed_from_last()
                                                     : fnx_tensor_from(device, t->dtype, t->rank, t->size, host, 0);
     free(host);
-    if (fnx_state(y) == FNX_FAILED || !device->autodiff || fnx_thread_self.no_grad || !(t->flags & FNX_T_GRAD)) return y;
-    y->op = FNX_OP_transfer, y->n_operands = 1, y->in[0] = t; /* stored from the start: only the tape follows this link */
+    if (fnx_state(y) == FNX_FAILED || !device->autodiff || fnx_thread_self.no_grad || !(t->flags & FNX_T_GRAD))
+        return y;
+    y->op = FNX_OP_transfer, y->n_operands = 1,
+    y->in[0] = t; /* stored from the start: only the tape follows this link */
     y->flags |= FNX_T_GRAD | FNX_T_LINKED;
     fnx_tensor_ref(t);
     return y;

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 static void patch(const fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs) {
-    if (p->n_arena_patches && (p->arena_address != r->arena->at.address || p->n_dyn_patches)) { /* below these are added to */
+    if (p->n_arena_patches &&
+        (p->arena_address != r->arena->at.address || p->n_dyn_patches)) { /* below these are added to */
         const fnx_binding *arena = &r->arena->at;
         for (int64_t i = 0; i < p->n_arena_patches; i++)
             *p->arena_patches[i].at = (fnx_binding){arena->address + p->arena_patches[i].offset, arena->memory};
@@ -14,7 +15,8 @@ static void patch(const fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs) 
     }
     for (int64_t i = 0; i < p->n_patches; i++) {
         const fnx_patch *a = &p->patches[i];
-        const fnx_binding *base = a->buffer < p->n_inputs ? &r->inputs[a->buffer]->storage->at : &outs[a->buffer - p->n_inputs]->at;
+        const fnx_binding *base =
+            a->buffer < p->n_inputs ? &r->inputs[a->buffer]->storage->at : &outs[a->buffer - p->n_inputs]->at;
         *a->at = (fnx_binding){base->address + a->offset, base->memory};
     }
     for (int64_t i = 0; i < p->n_dyn_patches; i++) {
@@ -45,7 +47,8 @@ fnx_status fnx_execute(fnx_hardware *h, fnx_recorder *r, fnx_plan *p, fnx_storag
     for (int64_t i = 0; i < p->n_steps && !code; i++) {
         code = run(h, &p->steps[i]);
         if (code)
-            fnx_error_add_context("launching %s", fnx_ops[p->steps[i].op].name ? fnx_ops[p->steps[i].op].name : "a step");
+            fnx_error_add_context("launching %s",
+                                  fnx_ops[p->steps[i].op].name ? fnx_ops[p->steps[i].op].name : "a step");
         else *started = true;
     }
     h->busy = true;
@@ -93,6 +96,7 @@ fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word) {
     }
     if (word->code != FNX_E_INDEX) return fnx_error_set(word->code, "%s failed on %s", name, h->spec);
     if (word->limit == 0) return fnx_error_set(FNX_E_INDEX, "%s: an integer was divided by 0; its element is 0", name);
-    return fnx_error_set(FNX_E_INDEX, "%s: index %" PRId64 " is outside [0, %" PRId64 "); its element reads 0 or was not written", name,
-                         word->index, word->limit);
+    return fnx_error_set(FNX_E_INDEX,
+                         "%s: index %" PRId64 " is outside [0, %" PRId64 "); its element reads 0 or was not written",
+                         name, word->index, word->limit);
 }

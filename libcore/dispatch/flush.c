@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-
 /* ---- settling -------------------------------------------------------------------------------------------------------------- */
 
 static void unlink_operands(fnx_tensor *t) {
@@ -124,7 +123,9 @@ static fnx_status reserve(fnx_hardware *h, fnx_recorder *r, const fnx_plan *p) {
     for (; k < p->n_outputs && !code; k++) {
         const fnx_output *o = &p->outputs[k];
         if (o->from >= 0) r->out_storage[k] = r->inputs[o->from]->storage;
-        else if (o->share >= 0) r->out_storage[k] = fnx_storage_ref(o->share < p->n_inputs ? r->inputs[o->share]->storage : r->out_storage[o->share - p->n_inputs]);
+        else if (o->share >= 0)
+            r->out_storage[k] = fnx_storage_ref(o->share < p->n_inputs ? r->inputs[o->share]->storage
+                                                                       : r->out_storage[o->share - p->n_inputs]);
         else if ((code = fnx_pool_take(&h->pool, o->bytes, &r->out_storage[k]))) break;
     }
     if (!code) return FNX_OK;
@@ -134,12 +135,14 @@ static fnx_status reserve(fnx_hardware *h, fnx_recorder *r, const fnx_plan *p) {
 }
 
 static void release_outputs(fnx_recorder *r, const fnx_plan *p) {
-    for (int64_t k = 0; k < p->n_outputs; k++) fnx_storage_unref(r->out_storage[k]); /* donated ones too: their input is DONATED */
+    for (int64_t k = 0; k < p->n_outputs; k++)
+        fnx_storage_unref(r->out_storage[k]); /* donated ones too: their input is DONATED */
 }
 
 /* ---- flush -------------------------------------------------------------------------------------------------------------------- */
 
-static const char *const why_text[] = {[FNX_WHY_READ] = "a read", [FNX_WHY_STEP] = "a step", [FNX_WHY_LIMIT] = "its limit"};
+static const char *const why_text[] =
+    {[FNX_WHY_READ] = "a read", [FNX_WHY_STEP] = "a step", [FNX_WHY_LIMIT] = "its limit"};
 
 static fnx_status plan_for(fnx_hardware *h, fnx_recorder *r, fnx_plan **out) {
     uint64_t key[2];
@@ -160,9 +163,12 @@ static fnx_status plan_for(fnx_hardware *h, fnx_recorder *r, fnx_plan **out) {
 }
 
 static void log_flush(const fnx_recorder *r, const fnx_plan *p, fnx_why why) {
-    fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG, "flush for %s: %lld records, %u groups of %u nodes, %u launches in %lld calls, arena %llu bytes "
-                  "(bound %llu)", why_text[why], (long long)r->n, p->stats.groups, p->stats.grouped_nodes, p->stats.launches, (long long)p->n_steps,
-                  (unsigned long long)p->stats.arena_bytes, (unsigned long long)p->stats.bound_bytes);
+    fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG,
+                  "flush for %s: %lld records, %u groups of %u nodes, %u launches in %lld calls, arena %llu bytes "
+                  "(bound %llu)",
+                  why_text[why], (long long)r->n, p->stats.groups, p->stats.grouped_nodes, p->stats.launches,
+                  (long long)p->n_steps, (unsigned long long)p->stats.arena_bytes,
+                  (unsigned long long)p->stats.bound_bytes);
 }
 
 fnx_status fnx_recorder_flush_locked(fnx_recorder *r, fnx_why why) {
@@ -195,7 +201,8 @@ fnx_status fnx_recorder_flush_locked(fnx_recorder *r, fnx_why why) {
     }
     for (int64_t k = 0; k < p->n_outputs; k++) {
         r->stats.donated += p->outputs[k].from >= 0;
-        if (p->outputs[k].from < 0 && p->outputs[k].share < 0) r->stats.stored++, r->stats.stored_bytes += p->outputs[k].bytes;
+        if (p->outputs[k].from < 0 && p->outputs[k].share < 0)
+            r->stats.stored++, r->stats.stored_bytes += p->outputs[k].bytes;
     }
     settle(r, p);
     return FNX_OK;

@@ -57,7 +57,9 @@ fnx_status fnx_hardware_sync(fnx_hardware *h) {
 
 bool fnx_hardware_host_memory(const fnx_hardware *h) { return (h->info.flags & FNX_DEVICE_HOST_MEMORY) != 0; }
 
-fnx_status fnx_hardware_storage(fnx_hardware *h, uint64_t bytes, fnx_storage **out) { return fnx_pool_take(&h->pool, bytes, out); }
+fnx_status fnx_hardware_storage(fnx_hardware *h, uint64_t bytes, fnx_storage **out) {
+    return fnx_pool_take(&h->pool, bytes, out);
+}
 
 enum { STAGED_MAX = 256 << 20 };
 
@@ -130,7 +132,8 @@ fnx_recorder *fnx_recorder_of(fnx_thread *me, fnx_hardware *h) {
 }
 
 void fnx_recorder_retire(fnx_recorder *r) {
-    if (fnx_recorder_flush(r, FNX_WHY_STEP)) fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_ERROR, "at the end of a thread: %s", fnx_last_error()->message);
+    if (fnx_recorder_flush(r, FNX_WHY_STEP))
+        fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_ERROR, "at the end of a thread: %s", fnx_last_error()->message);
     fnx_hardware *h = r->hardware;
     pthread_mutex_lock(&h->lock);
     r->next_of_thread = NULL, r->retired = true;
@@ -170,9 +173,14 @@ static void destroy(fnx_hardware *h) {
 
 /* What every backend must have. */
 static fnx_status check_table(const fnx_device_table *t, const char *plugin) {
-    const struct { const char *name; bool there; } need[] = {
-        {"close", FNX_HAS(fnx_device_table, t, close) && t->close}, {"info", FNX_HAS(fnx_device_table, t, info) && t->info},
-        {"alloc", FNX_HAS(fnx_device_table, t, alloc) && t->alloc}, {"free", FNX_HAS(fnx_device_table, t, free) && t->free},
+    const struct {
+        const char *name;
+        bool there;
+    } need[] = {
+        {"close", FNX_HAS(fnx_device_table, t, close) && t->close},
+        {"info", FNX_HAS(fnx_device_table, t, info) && t->info},
+        {"alloc", FNX_HAS(fnx_device_table, t, alloc) && t->alloc},
+        {"free", FNX_HAS(fnx_device_table, t, free) && t->free},
         {"copy", FNX_HAS(fnx_device_table, t, copy) && t->copy},
         {"queue_create", FNX_HAS(fnx_device_table, t, queue_create) && t->queue_create},
         {"queue_destroy", FNX_HAS(fnx_device_table, t, queue_destroy) && t->queue_destroy},
@@ -180,7 +188,8 @@ static fnx_status check_table(const fnx_device_table *t, const char *plugin) {
         {"get_interface", FNX_HAS(fnx_device_table, t, get_interface) && t->get_interface},
     };
     for (size_t i = 0; i < sizeof need / sizeof *need; i++)
-        if (!need[i].there) return fnx_error_set(FNX_E_PLUGIN, "plugin %s: its device table has no %s", plugin, need[i].name);
+        if (!need[i].there)
+            return fnx_error_set(FNX_E_PLUGIN, "plugin %s: its device table has no %s", plugin, need[i].name);
     return FNX_OK;
 }
 
@@ -191,7 +200,9 @@ static fnx_status open_new(const char *plugin, const char *address, const char *
     h->plugin_name = fnx_alloc_string(plugin), h->address = fnx_alloc_string(address);
     h->spec = fnx_alloc_format("%s%s%s%s%s", plugin, *address ? ":" : "", address, *options ? "?" : "", options);
     h->next_site = 1;
-    fnx_status code = h->plugin_name && h->address && h->spec ? FNX_OK : fnx_error_set(FNX_E_NO_MEMORY, "no host memory to open %s", plugin);
+    fnx_status code = h->plugin_name && h->address && h->spec
+                          ? FNX_OK
+                          : fnx_error_set(FNX_E_NO_MEMORY, "no host memory to open %s", plugin);
     if (!code) code = fnx_registry_device_open(plugin, address, options, &h->table, &h->device);
     if (!code) code = check_table(h->table, plugin);
     h->info.struct_size = sizeof h->info;
@@ -218,7 +229,8 @@ fnx_status fnx_hardware_open(const char *plugin, const char *address, const char
     pthread_mutex_lock(&open_lock);
     for (fnx_hardware *h = all; h; h = h->next) {
         const char *had = strchr(h->spec, '?');
-        if (strcmp(h->plugin_name, plugin) || strcmp(h->address, address) || strcmp(had ? had + 1 : "", options)) continue;
+        if (strcmp(h->plugin_name, plugin) || strcmp(h->address, address) || strcmp(had ? had + 1 : "", options))
+            continue;
         h->open_handles++;
         *out = h;
         pthread_mutex_unlock(&open_lock);

@@ -26,7 +26,7 @@ struct fnx_hardware {
     char *spec, *plugin_name, *address; /* "cpu:0", "cpu", "0" */
     const fnx_device_table *table;
     void *device, *queue;
-    const fnx_group_interface *groups;  /* or NULL */
+    const fnx_group_interface *groups; /* or NULL */
     const fnx_layout_interface *layouts;
     fnx_group_caps caps;
     fnx_device_info info;
@@ -43,7 +43,7 @@ struct fnx_hardware {
     int64_t n_sites, sites_capacity;
     uint32_t next_site;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock;    /* of what follows */
     fnx_prepared **prepared; /* open addressing by the group's hash */
     int64_t prepared_capacity, n_prepared;
     fnx_recorder *recorders;

@@ -15,9 +15,11 @@ static const fnx_kernel *kernel_at(const fnx_hardware *h, uint32_t i) {
 
 static fnx_prepared *lookup(const fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel) {
     if (!h->prepared_capacity) return NULL;
-    for (uint64_t at = g->hash[0] % (uint64_t)h->prepared_capacity; h->prepared[at]; at = (at + 1) % (uint64_t)h->prepared_capacity) {
+    for (uint64_t at = g->hash[0] % (uint64_t)h->prepared_capacity; h->prepared[at];
+         at = (at + 1) % (uint64_t)h->prepared_capacity) {
         fnx_prepared *p = h->prepared[at];
-        if (p->kernel == kernel && p->group->total_bytes == g->total_bytes && !memcmp(p->group, g, g->total_bytes)) return p;
+        if (p->kernel == kernel && p->group->total_bytes == g->total_bytes && !memcmp(p->group, g, g->total_bytes))
+            return p;
     }
     return NULL;
 }
@@ -44,7 +46,8 @@ static bool insert(fnx_hardware *h, fnx_prepared *p) {
 }
 
 /* A lasting copy of the group, with its handle or kernel. `lock` is held. */
-static fnx_status keep(fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel, const fnx_prepared **out, fnx_decline *why) {
+static fnx_status keep(fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel, const fnx_prepared **out,
+                       fnx_decline *why) {
     fnx_prepared *p = lookup(h, g, kernel);
     if (p) return *out = p, FNX_OK;
     p = calloc(1, sizeof *p);
@@ -81,11 +84,13 @@ static bool takes(const fnx_group *g, const fnx_kernel *k) {
 static void explain(const fnx_group *g, const char *by, const fnx_decline *why) {
     if (!fnx_log_enabled(FNX_TOPIC_DISPATCH, FNX_LOG_TRACE)) return;
     uint16_t op = fnx_group_node(g, 0)->op;
-    fnx_log_write(FNX_TOPIC_DISPATCH, FNX_LOG_TRACE, "%s: declined by %s: %s", op < FNX_OP_LIMIT && fnx_ops[op].name ? fnx_ops[op].name : "?",
-                  by, why && why->text[0] ? why->text : "no reason given");
+    fnx_log_write(FNX_TOPIC_DISPATCH, FNX_LOG_TRACE, "%s: declined by %s: %s",
+                  op < FNX_OP_LIMIT && fnx_ops[op].name ? fnx_ops[op].name : "?", by,
+                  why && why->text[0] ? why->text : "no reason given");
 }
 
-static fnx_status prepare(void *user, const fnx_group *g, const fnx_launch *shapes, const fnx_prepared **out, fnx_decline *why) {
+static fnx_status prepare(void *user, const fnx_group *g, const fnx_launch *shapes, const fnx_prepared **out,
+                          fnx_decline *why) {
     fnx_hardware *h = user;
     pthread_mutex_lock(&h->lock);
     fnx_status code = FNX_E_DECLINED;
@@ -107,7 +112,8 @@ static fnx_status prepare(void *user, const fnx_group *g, const fnx_launch *shap
 static fnx_status workspace(void *user, const fnx_prepared *work, const fnx_launch *shapes, uint64_t *out_bytes) {
     fnx_hardware *h = user;
     *out_bytes = 0;
-    if (work->kernel) return work->kernel->workspace ? work->kernel->workspace(h->device, work->group, shapes, out_bytes) : FNX_OK;
+    if (work->kernel)
+        return work->kernel->workspace ? work->kernel->workspace(h->device, work->group, shapes, out_bytes) : FNX_OK;
     return h->groups->workspace ? h->groups->workspace(work->handle, shapes, out_bytes) : FNX_OK;
 }
 
@@ -142,9 +148,16 @@ uint64_t fnx_ladder_dtypes(const fnx_hardware *h, uint16_t op) {
 void fnx_ladder_init(fnx_hardware *h) {
     h->caps = (fnx_group_caps){.struct_size = sizeof h->caps};
     if (h->groups && h->groups->capabilities(h->device, &h->caps)) h->groups = NULL;
-    uint32_t nodes = h->caps.max_nodes ? h->caps.max_nodes : 64, bindings = h->caps.max_bindings ? h->caps.max_bindings : 64;
-    h->backend = (fnx_backend){.user = h, .max_nodes = nodes < 64 ? nodes : 64, .max_bindings = bindings, .memory_align = h->info.memory_align,
-                               .prepare = prepare, .workspace = workspace, .layout = layout, .whole = whole};
+    uint32_t nodes = h->caps.max_nodes ? h->caps.max_nodes : 64,
+             bindings = h->caps.max_bindings ? h->caps.max_bindings : 64;
+    h->backend = (fnx_backend){.user = h,
+                               .max_nodes = nodes < 64 ? nodes : 64,
+                               .max_bindings = bindings,
+                               .memory_align = h->info.memory_align,
+                               .prepare = prepare,
+                               .workspace = workspace,
+                               .layout = layout,
+                               .whole = whole};
 }
 
 void fnx_ladder_end(fnx_hardware *h) {

@@ -30,11 +30,11 @@ typedef struct placer {
     fnx_builder *b;
     fnx_plan *plan;
     fnx_fragment *f;
-    int64_t n_buffers;    /* inputs and outputs */
-    int32_t *last_use;    /* per node */
-    int32_t *owner;       /* per output: node whose storage it is, or -1 if it shares */
-    bool *taken;          /* per input: overwritten, or shared with an output */
-    fnx_interval *slots;  /* of the arena */
+    int64_t n_buffers;   /* inputs and outputs */
+    int32_t *last_use;   /* per node */
+    int32_t *owner;      /* per output: node whose storage it is, or -1 if it shares */
+    bool *taken;         /* per input: overwritten, or shared with an output */
+    fnx_interval *slots; /* of the arena */
     int64_t n_slots, slots_capacity;
     work *works;
     int64_t n_works, works_capacity;
@@ -51,7 +51,8 @@ static fnx_status choose_outputs(fnx_builder *b) {
     fnx_ir *ir = &b->ir;
     int64_t n = 0;
     for (int64_t i = 0; i < b->r->n; i++) n += b->r->demand[i];
-    if (!(b->plan->outputs = fnx_plan_alloc(b->plan, sizeof *b->plan->outputs * (size_t)n))) return fnx_out_of_host_memory();
+    if (!(b->plan->outputs = fnx_plan_alloc(b->plan, sizeof *b->plan->outputs * (size_t)n)))
+        return fnx_out_of_host_memory();
     for (int64_t i = 0; i < b->r->n; i++) {
         if (!b->r->demand[i]) continue;
         int32_t id = ir->of_record[i];
@@ -61,7 +62,8 @@ static fnx_status choose_outputs(fnx_builder *b) {
         int32_t root = fnx_ir_root(ir, id);
         ir->node[id].demanded = ir->node[root].demanded = true;
         if (root != id) ir->node[root].rows = true;
-        if (root != id && ir->node[root].kind == FNX_IR_INPUT && ir->node[root].layout != FNX_ROW_MAJOR) { /* looks row-major, is not */
+        if (root != id && ir->node[root].kind == FNX_IR_INPUT &&
+            ir->node[root].layout != FNX_ROW_MAJOR) { /* looks row-major, is not */
             if ((id = fnx_ir_copy(ir, id)) < 0) return ir->status;
             ir->of_record[i] = id;
             ir->node[id].demanded = true;
@@ -90,7 +92,9 @@ static int32_t slot_new(placer *p, int32_t position, int32_t last, uint64_t byte
  * written. */
 static bool can_overwrite(const fnx_builder *b, const fnx_unit *u, int32_t o, int32_t q) {
     const fnx_node_ir *y = &b->ir.node[o], *x = &b->ir.node[q];
-    if (x->dtype != y->dtype || x->rank != y->rank || x->layout != y->layout || memcmp(x->size, y->size, sizeof x->size)) return false;
+    if (x->dtype != y->dtype || x->rank != y->rank || x->layout != y->layout ||
+        memcmp(x->size, y->size, sizeof x->size))
+        return false;
     for (int32_t i = u->first; i >= 0; i = b->next[i])
         for (int k = 0; k < b->ir.node[i].n_in; k++) {
             int32_t in = fnx_ir_in(&b->ir.node[i])[k];
@@ -129,7 +133,9 @@ static int32_t dying_operand(placer *p, const fnx_unit *u, int32_t position, int
 static int32_t spare_input(const placer *p, int32_t position, uint64_t bytes) {
     const fnx_builder *b = p->b;
     for (int64_t j = 0; j < b->r->n_inputs; j++)
-        if (b->r->donatable[j] && !p->taken[j] && p->last_use[j] < position && b->r->inputs[j]->storage->bytes == bytes && bytes) return (int32_t)j;
+        if (b->r->donatable[j] && !p->taken[j] && p->last_use[j] < position &&
+            b->r->inputs[j]->storage->bytes == bytes && bytes)
+            return (int32_t)j;
     return -1;
 }
 
@@ -164,14 +170,17 @@ static fnx_status place_all(placer *p) {
     fnx_builder *b = p->b;
     fnx_ir *ir = &b->ir;
     p->n_buffers = b->r->n_inputs + p->plan->n_outputs;
-    for (int64_t i = 0; i < ir->n; i++) p->last_use[i] = -1, b->identity[i] = ir->node[i].kind == FNX_IR_INPUT ? ir->node[i].input : -1;
+    for (int64_t i = 0; i < ir->n; i++)
+        p->last_use[i] = -1, b->identity[i] = ir->node[i].kind == FNX_IR_INPUT ? ir->node[i].input : -1;
     for (int64_t at = 0; at < b->n_order; at++) {
         fnx_unit *u = &b->units[b->order[at]];
         u->position = (int32_t)at;
         for (int32_t i = u->first; i >= 0; i = b->next[i])
-            for (int k = 0; k < ir->node[i].n_in; k++) p->last_use[fnx_ir_root(ir, fnx_ir_in(&ir->node[i])[k])] = (int32_t)at;
+            for (int k = 0; k < ir->node[i].n_in; k++)
+                p->last_use[fnx_ir_root(ir, fnx_ir_in(&ir->node[i])[k])] = (int32_t)at;
     }
-    for (int64_t k = 0; k < p->plan->n_outputs; k++) { /* the first output of a root owns its storage, the others share */
+    for (int64_t k = 0; k < p->plan->n_outputs;
+         k++) { /* the first output of a root owns its storage, the others share */
         fnx_output *out = &p->plan->outputs[k];
         int32_t root = fnx_ir_root(ir, ir->of_record[out->record]);
         const fnx_node_ir *y = &ir->node[root];
@@ -222,22 +231,29 @@ static fnx_status bind(placer *p, fnx_binding *at, const fnx_fragment_value *v, 
     uint64_t item = fnx_dtypes[v->dtype].bytes, offset = (uint64_t)v->access.offset * item;
     fnx_plan *plan = p->plan;
     if (identity < p->n_buffers) {
-        if (!fnx_grow((void **)&plan->patches, &p->patches_capacity, sizeof *plan->patches, plan->n_patches + 1)) return fnx_out_of_host_memory();
+        if (!fnx_grow((void **)&plan->patches, &p->patches_capacity, sizeof *plan->patches, plan->n_patches + 1))
+            return fnx_out_of_host_memory();
         plan->patches[plan->n_patches++] = (fnx_patch){at, identity, offset};
     } else {
-        if (!fnx_grow((void **)&plan->arena_patches, &p->arena_capacity, sizeof *plan->arena_patches, plan->n_arena_patches + 1)) return fnx_out_of_host_memory();
+        if (!fnx_grow((void **)&plan->arena_patches, &p->arena_capacity, sizeof *plan->arena_patches,
+                      plan->n_arena_patches + 1))
+            return fnx_out_of_host_memory();
         at->address = offset, at->memory = NULL;
         plan->arena_patches[plan->n_arena_patches++] = (fnx_arena_patch){at, (uint64_t)(identity - p->n_buffers)};
     }
     for (int k = 0; k < v->access.n_dyn; k++) {
-        if (!fnx_grow((void **)&plan->dyn_patches, &p->dyn_capacity, sizeof *plan->dyn_patches, plan->n_dyn_patches + 1)) return fnx_out_of_host_memory();
-        plan->dyn_patches[plan->n_dyn_patches++] = (fnx_dyn_patch){at, v->access.dyn[k].arg, v->access.dyn[k].multiple * (int64_t)item};
+        if (!fnx_grow((void **)&plan->dyn_patches, &p->dyn_capacity, sizeof *plan->dyn_patches,
+                      plan->n_dyn_patches + 1))
+            return fnx_out_of_host_memory();
+        plan->dyn_patches[plan->n_dyn_patches++] =
+            (fnx_dyn_patch){at, v->access.dyn[k].arg, v->access.dyn[k].multiple * (int64_t)item};
     }
     return FNX_OK;
 }
 
 static fnx_status add_use(placer *p, work *w, int32_t identity, bool written) {
-    if (!fnx_grow((void **)&p->uses, &p->uses_capacity, sizeof *p->uses, p->n_uses + 1)) return fnx_out_of_host_memory();
+    if (!fnx_grow((void **)&p->uses, &p->uses_capacity, sizeof *p->uses, p->n_uses + 1))
+        return fnx_out_of_host_memory();
     p->uses[p->n_uses++] = (use){identity, written};
     w->n_uses++;
     return FNX_OK;
@@ -250,9 +266,11 @@ static fnx_status add_work(placer *p, const fnx_prepared *prepared, int32_t posi
     fnx_plan *plan = p->plan;
     const fnx_group *g = f->group;
     size_t size_bytes = sizeof(int64_t) * (g->n_sizes + g->n_strides);
-    char *room = fnx_plan_alloc(plan, size_bytes + sizeof(fnx_scalar) * g->n_scalars + sizeof(fnx_binding) * (g->n_bindings + 1));
+    char *room = fnx_plan_alloc(plan, size_bytes + sizeof(fnx_scalar) * g->n_scalars +
+                                          sizeof(fnx_binding) * (g->n_bindings + 1));
     uint64_t workspace = 0;
-    if (!room || !fnx_grow((void **)&p->works, &p->works_capacity, sizeof *p->works, p->n_works + 1)) return fnx_out_of_host_memory();
+    if (!room || !fnx_grow((void **)&p->works, &p->works_capacity, sizeof *p->works, p->n_works + 1))
+        return fnx_out_of_host_memory();
     int64_t *sizes = (int64_t *)(void *)room, *strides = sizes + g->n_sizes;
     fnx_scalar *scalars = (fnx_scalar *)(void *)(room + size_bytes);
     fnx_binding *bindings = (fnx_binding *)(void *)(scalars + g->n_scalars);
@@ -260,13 +278,17 @@ static fnx_status add_work(placer *p, const fnx_prepared *prepared, int32_t posi
     memcpy(strides, f->strides, sizeof *strides * g->n_strides);
     work *w = &p->works[p->n_works++];
     *w = (work){.prepared = prepared, .position = position, .op = op, .first_use = p->n_uses};
-    w->launch = (fnx_launch){.struct_size = sizeof w->launch, .sizes = sizes, .strides = strides, .bindings = bindings, .scalars = scalars};
+    w->launch = (fnx_launch){.struct_size = sizeof w->launch,
+                             .sizes = sizes,
+                             .strides = strides,
+                             .bindings = bindings,
+                             .scalars = scalars};
     for (uint32_t k = 0; k < g->n_bindings; k++) {
         const fnx_fragment_value *v = &f->value[f->binding_value[k]];
         int32_t identity;
         if (v->access.root >= 0) identity = b->identity[v->access.root];
-        else { /* a result that nobody reads */
-            int64_t count = 1;
+        else {
+            int64_t count = 1; /* a result that nobody reads */
             for (int d = 0; d < v->rank; d++) count *= v->size[d];
             int32_t slot = slot_new(p, position, position, (uint64_t)count * fnx_dtypes[v->dtype].bytes);
             if (slot < 0) return fnx_out_of_host_memory();
@@ -277,7 +299,8 @@ static fnx_status add_work(placer *p, const fnx_prepared *prepared, int32_t posi
     }
     for (uint32_t k = 0; k < g->n_scalars; k++) {
         const fnx_fragment_value *v = &f->value[f->scalar_value[k]];
-        if (!fnx_grow((void **)&plan->scalar_patches, &p->scalar_capacity, sizeof *plan->scalar_patches, plan->n_scalar_patches + 1))
+        if (!fnx_grow((void **)&plan->scalar_patches, &p->scalar_capacity, sizeof *plan->scalar_patches,
+                      plan->n_scalar_patches + 1))
             return fnx_out_of_host_memory();
         plan->scalar_patches[plan->n_scalar_patches++] = (fnx_scalar_patch){&scalars[k], v->arg, v->dtype};
     }
@@ -311,8 +334,12 @@ static fnx_status declined(placer *p, const fnx_unit *u, const fnx_decline *why)
         return FNX_OK;
     }
     const fnx_node_ir *n = u ? &b->ir.node[u->first] : NULL;
-    return fnx_error_set(FNX_E_UNSUPPORTED, "%s of %s: the device has no kernel for it: %s", n ? fnx_ops[n->op].name : "copy",
-                         n ? fnx_dtype_text(n->n_in && b->ir.node[n->in[0]].kind != FNX_IR_SCALAR ? b->ir.node[n->in[0]].dtype : n->dtype) : "a part",
+    return fnx_error_set(FNX_E_UNSUPPORTED, "%s of %s: the device has no kernel for it: %s",
+                         n ? fnx_ops[n->op].name : "copy",
+                         n ? fnx_dtype_text(n->n_in && b->ir.node[n->in[0]].kind != FNX_IR_SCALAR
+                                                ? b->ir.node[n->in[0]].dtype
+                                                : n->dtype)
+                           : "a part",
                          why->text[0] ? why->text : "it declined");
 }
 
@@ -322,8 +349,9 @@ static fnx_status emit(placer *p, const fnx_unit *u, int32_t position, uint16_t 
     fnx_decline why = {.struct_size = sizeof why, .node = FNX_NONE, .value = FNX_NONE};
     FNX_TRY(fnx_fragment_finish(p->f, p->b));
     if (all_empty(p->f)) return FNX_OK;
-    fnx_status code = p->f->group->n_bindings > backend->max_bindings ? FNX_E_DECLINED :
-                      backend->prepare(backend->user, p->f->group, &p->f->launch, &prepared, &why);
+    fnx_status code = p->f->group->n_bindings > backend->max_bindings
+                          ? FNX_E_DECLINED
+                          : backend->prepare(backend->user, p->f->group, &p->f->launch, &prepared, &why);
     if (code == FNX_E_DECLINED) return declined(p, u, &why);
     FNX_TRY(code);
     return add_work(p, prepared, position, op);
@@ -353,7 +381,8 @@ static fnx_status emit_write(placer *p, const fnx_unit *u, int32_t position) {
             uint32_t axis = ((const fnx_attr_axis *)y->attr)->axis;
             part.offset += done * whole.stride[axis], done += x->size[axis];
         }
-        for (int d = 0; d < y->rank && y->op == FNX_OP_pad; d++) part.offset += ((const fnx_attr_pad *)y->attr)->low[d] * whole.stride[d];
+        for (int d = 0; d < y->rank && y->op == FNX_OP_pad; d++)
+            part.offset += ((const fnx_attr_pad *)y->attr)->low[d] * whole.stride[d];
         for (int d = 0; d < y->rank && y->op == FNX_OP_slice_assign; d++) {
             int64_t step = ((const fnx_attr_slice *)y->attr)->step[d];
             const fnx_node_ir *start = &b->ir.node[in[2 + d]];
@@ -382,7 +411,8 @@ static fnx_status emit_all(placer *p) {
             continue;
         }
         fnx_fragment_reset(p->f);
-        fnx_status code = u->kind == FNX_UNIT_GROUP ? fnx_fragment_group(p->f, b, u) : fnx_fragment_kernel(p->f, b, u->first);
+        fnx_status code =
+            u->kind == FNX_UNIT_GROUP ? fnx_fragment_group(p->f, b, u) : fnx_fragment_kernel(p->f, b, u->first);
         fnx_decline full = {.struct_size = sizeof full, .node = FNX_NONE, .value = FNX_NONE};
         if (code == FNX_E_DECLINED) FNX_TRY(declined(p, u, &full));
         else FNX_TRY(code);
@@ -439,7 +469,8 @@ static fnx_status make_steps(placer *p) {
 
 static fnx_status pack(placer *p) {
     fnx_plan *plan = p->plan;
-    if (!fnx_pack(p->slots, p->n_slots, &plan->stats.arena_bytes, &plan->stats.bound_bytes)) return fnx_out_of_host_memory();
+    if (!fnx_pack(p->slots, p->n_slots, &plan->stats.arena_bytes, &plan->stats.bound_bytes))
+        return fnx_out_of_host_memory();
     for (int64_t i = 0; i < plan->n_arena_patches; i++) {
         fnx_arena_patch *a = &plan->arena_patches[i];
         a->offset = p->slots[a->offset].offset + a->at->address;
@@ -519,7 +550,11 @@ fnx_status fnx_plan_build(fnx_recorder *r, const fnx_backend *backend, const uin
     int64_t n_solo = 0;
     *out = NULL;
     for (int tries = 0; tries < ATTEMPTS; tries++) {
-        fnx_builder b = {.r = r, .backend = backend, .solo = solo, .n_solo = n_solo, .plan = calloc(1, sizeof(fnx_plan))};
+        fnx_builder b = {.r = r,
+                         .backend = backend,
+                         .solo = solo,
+                         .n_solo = n_solo,
+                         .plan = calloc(1, sizeof(fnx_plan))};
         fnx_status code = b.plan && keep_key(b.plan, r, key) ? attempt(&b) : fnx_out_of_host_memory();
         solo = b.solo, n_solo = b.n_solo;
         if (b.plan) b.plan->stats.records = (uint32_t)r->n;

@@ -9,12 +9,12 @@ enum { FNX_UNIT_GROUP = 1, FNX_UNIT_KERNEL, FNX_UNIT_WRITE };
 
 typedef struct fnx_unit { /* nodes that run together */
     uint8_t kind;
-    bool read_outside; /* a node of another unit reads one of ours */
-    bool gone;         /* merged into another */
-    int32_t depth;     /* longer than that of every unit it reads */
+    bool read_outside;            /* a node of another unit reads one of ours */
+    bool gone;                    /* merged into another */
+    int32_t depth;                /* longer than that of every unit it reads */
     int32_t first, last, n_nodes; /* nodes linked by builder.next */
     int32_t newest;               /* the highest of them: recorded last */
-    int32_t position;  /* in the order of execution, or -1 */
+    int32_t position;             /* in the order of execution, or -1 */
 } fnx_unit;
 
 /* How an operand is read: an address in its root's storage and strides, all in elements. */
@@ -23,7 +23,10 @@ typedef struct fnx_access {
     int32_t n_dyn;
     int64_t offset;
     int64_t stride[FNX_MAX_RANK];
-    struct { int32_t arg; int64_t multiple; } dyn[FNX_IR_MAX_DYN];
+    struct {
+        int32_t arg;
+        int64_t multiple;
+    } dyn[FNX_IR_MAX_DYN];
 } fnx_access;
 
 typedef struct fnx_wish { /* a copy made because a kernel asked for another layout */
@@ -42,10 +45,10 @@ typedef struct fnx_builder {
 
     fnx_unit *units;
     int64_t n_units, units_capacity;
-    int32_t *next;   /* per node: the next of its unit */
-    bool *live;      /* per node */
+    int32_t *next;          /* per node: the next of its unit */
+    bool *live;             /* per node */
     int64_t nodes_capacity; /* of the arrays per node */
-    int32_t *order;  /* units in order of execution */
+    int32_t *order;         /* units in order of execution */
     int64_t n_order, order_capacity;
     fnx_wish *wishes;
     int64_t n_wishes, wishes_capacity;

@@ -24,7 +24,8 @@ static void sweep(fnx_recorder *r, bool every_handle) {
         unsigned m = r->mark[i];
         int strong = __atomic_load_n(&t->strong, __ATOMIC_RELAXED), n = t->n_operands;
         bool live = t->handles > 0;
-        if ((t->flags & (FNX_T_GRAD | FNX_T_CONSUMED | FNX_T_LEAF)) == FNX_T_GRAD && (live || strong || m & FNX_M_REACHED)) {
+        if ((t->flags & (FNX_T_GRAD | FNX_T_CONSUMED | FNX_T_LEAF)) == FNX_T_GRAD &&
+            (live || strong || m & FNX_M_REACHED)) {
             unsigned saves = fnx_op_saves(t->op);
             m |= FNX_M_TAPED | (saves & FNX_SAVES_RESULT_BIT ? (unsigned)FNX_M_SAVED : 0u);
             for (int k = 0; k < n; k++) {
@@ -42,7 +43,8 @@ static void sweep(fnx_recorder *r, bool every_handle) {
         for (int k = 0; k < n && down; k++) {
             int32_t id = operand_id(r, i, k);
             if (id >= 0) r->mark[id] |= (uint8_t)down;
-            else if (down & FNX_M_NAMED && id != FNX_ID_SCALAR) r->donatable[~id] = 0; /* the name would need it again */
+            else if (down & FNX_M_NAMED && id != FNX_ID_SCALAR)
+                r->donatable[~id] = 0; /* the name would need it again */
         }
         r->mark[i] = (uint8_t)m, r->demand[i] = wanted;
     }
@@ -52,13 +54,15 @@ void fnx_demand(fnx_recorder *r, bool every_handle) {
     memset(r->mark, 0, (size_t)r->n);
     if (r->n_inputs) memset(r->donatable, 1, (size_t)r->n_inputs);
     sweep(r, every_handle);
-    for (int64_t j = 0; j < r->n_inputs; j++) { /* nobody but this graph may refer to it; a handle from _get is only lent */
+    for (int64_t j = 0; j < r->n_inputs;
+         j++) { /* nobody but this graph may refer to it; a handle from _get is only lent */
         const fnx_tensor *t = r->inputs[j];
         if (!r->donatable[j]) continue;
         int lent = t->variable && !(t->flags & FNX_T_KEEP) ? t->handles : 0;
         int slot = t->variable && t->variable->old == t;
-        if (__atomic_load_n(&t->strong, __ATOMIC_RELAXED) || __atomic_load_n(&t->refs, __ATOMIC_RELAXED) != 1 + lent + slot ||
-            t->owner != r || __atomic_load_n(&t->storage->refs, __ATOMIC_RELAXED) > 1 ||
+        if (__atomic_load_n(&t->strong, __ATOMIC_RELAXED) ||
+            __atomic_load_n(&t->refs, __ATOMIC_RELAXED) != 1 + lent + slot || t->owner != r ||
+            __atomic_load_n(&t->storage->refs, __ATOMIC_RELAXED) > 1 ||
             __atomic_load_n(&t->storage->maps, __ATOMIC_RELAXED))
             r->donatable[j] = 0;
     }

@@ -24,7 +24,9 @@ void fnx_fragment_destroy(fnx_fragment *f) {
     free(f);
 }
 
-int32_t fnx_fragment_origin(const fnx_fragment *f, uint32_t node) { return node < f->n_nodes ? f->node[node].origin : -1; }
+int32_t fnx_fragment_origin(const fnx_fragment *f, uint32_t node) {
+    return node < f->n_nodes ? f->node[node].origin : -1;
+}
 
 /* ---- values ------------------------------------------------------------------------------------------------------------ */
 
@@ -32,13 +34,15 @@ static uint32_t value(fnx_fragment *f, int kind, int dtype, int32_t node, int ra
     if (f->n_values == FNX_FRAGMENT_VALUES) return FNX_NONE;
     fnx_fragment_value *v = &f->value[f->n_values];
     memset(v, 0, sizeof *v);
-    v->kind = (uint8_t)kind, v->dtype = (uint8_t)dtype, v->rank = (uint8_t)rank, v->node = node, v->arg = -1, v->access.root = node;
+    v->kind = (uint8_t)kind, v->dtype = (uint8_t)dtype, v->rank = (uint8_t)rank, v->node = node, v->arg = -1,
+    v->access.root = node;
     if (rank) memcpy(v->size, sizes, sizeof *sizes * (size_t)rank);
     return f->n_values++;
 }
 
 static bool same_access(const fnx_access *a, const fnx_access *b) {
-    return a->root == b->root && a->offset == b->offset && a->n_dyn == b->n_dyn && !memcmp(a->stride, b->stride, sizeof a->stride) &&
+    return a->root == b->root && a->offset == b->offset && a->n_dyn == b->n_dyn &&
+           !memcmp(a->stride, b->stride, sizeof a->stride) &&
            !memcmp(a->dyn, b->dyn, sizeof a->dyn[0] * (size_t)a->n_dyn);
 }
 
@@ -48,12 +52,15 @@ static uint32_t operand(fnx_fragment *f, const fnx_builder *b, int32_t id) {
     fnx_access a;
     fnx_access_of(b, id, &a);
     const fnx_node_ir *root = &b->ir.node[a.root];
-    int kind = root->kind == FNX_IR_INDEX ? FNX_VALUE_INDEX : root->kind != FNX_IR_SCALAR ? FNX_VALUE_INPUT :
-               root->arg < 0 ? FNX_VALUE_CONST : FNX_VALUE_SCALAR;
+    int kind = root->kind == FNX_IR_INDEX    ? FNX_VALUE_INDEX
+               : root->kind != FNX_IR_SCALAR ? FNX_VALUE_INPUT
+               : root->arg < 0               ? FNX_VALUE_CONST
+                                             : FNX_VALUE_SCALAR;
     bool memory = kind == FNX_VALUE_INPUT || kind == FNX_VALUE_INDEX;
     for (uint32_t i = 0; i < f->n_values; i++) {
         const fnx_fragment_value *v = &f->value[i];
-        if (v->kind == kind && (memory ? v->rank == n->rank && same_access(&v->access, &a) : v->access.root == a.root)) return i;
+        if (v->kind == kind && (memory ? v->rank == n->rank && same_access(&v->access, &a) : v->access.root == a.root))
+            return i;
     }
     uint32_t at = value(f, kind, root->dtype, id, memory ? n->rank : 0, n->size);
     if (at == FNX_NONE) return at;
@@ -68,8 +75,8 @@ static uint32_t result(fnx_fragment *f, const fnx_builder *b, int32_t id) {
     return at;
 }
 
-static bool node(fnx_fragment *f, uint16_t op, int32_t origin, const uint32_t *in, int n_in, const uint32_t *out, int n_out,
-                 const void *attr, unsigned attr_bytes) {
+static bool node(fnx_fragment *f, uint16_t op, int32_t origin, const uint32_t *in, int n_in, const uint32_t *out,
+                 int n_out, const void *attr, unsigned attr_bytes) {
     if (f->n_nodes == FNX_FRAGMENT_VALUES || f->n_refs + (uint32_t)(n_in + n_out) > FNX_FRAGMENT_VALUES * 4 ||
         f->attr_bytes + attr_bytes > sizeof f->attr)
         return false;
@@ -154,8 +161,8 @@ fnx_status fnx_fragment_group(fnx_fragment *f, const fnx_builder *b, const fnx_u
     return FNX_OK;
 }
 
-fnx_status fnx_fragment_copy(fnx_fragment *f, const fnx_builder *b, int32_t src, const fnx_access *part, int dtype, int rank,
-                             const int64_t *sizes) {
+fnx_status fnx_fragment_copy(fnx_fragment *f, const fnx_builder *b, int32_t src, const fnx_access *part, int dtype,
+                             int rank, const int64_t *sizes) {
     uint32_t in = operand(f, b, src), out = value(f, FNX_VALUE_OUTPUT, dtype, part->root, rank, sizes);
     if (out == FNX_NONE) return FNX_E_DECLINED;
     f->value[out].access = *part;
@@ -189,7 +196,8 @@ static void normalize(fnx_fragment *f) {
         for (int d = 0; d < (int)f->rank; d++) {
             if ((int)(f->row_axes >> d & 1) != reduced || f->domain[d] == 1) continue;
             int at = n++;
-            for (; at > from && magnitude(ref->access.stride[axis[at - 1]]) < magnitude(ref->access.stride[d]); at--) axis[at] = axis[at - 1];
+            for (; at > from && magnitude(ref->access.stride[axis[at - 1]]) < magnitude(ref->access.stride[d]); at--)
+                axis[at] = axis[at - 1];
             axis[at] = d;
         }
         if (reduced && f->row_axes && n == from) /* only axes of size 1 are reduced: one stays */
@@ -201,10 +209,12 @@ static void normalize(fnx_fragment *f) {
     }
     bool joined[FNX_MAX_RANK] = {false}; /* axis i continues axis i - 1 */
     for (int i = 1; i < n; i++) {
-        joined[i] = (f->row_axes >> axis[i] & 1) == (f->row_axes >> axis[i - 1] & 1) && f->domain[axis[i]] != 0 && f->domain[axis[i - 1]] != 0;
+        joined[i] = (f->row_axes >> axis[i] & 1) == (f->row_axes >> axis[i - 1] & 1) && f->domain[axis[i]] != 0 &&
+                    f->domain[axis[i - 1]] != 0;
         for (uint32_t k = 0; k < f->n_values && joined[i]; k++) {
             const fnx_fragment_value *v = &f->value[k];
-            if (walks(v) && v->access.stride[axis[i - 1]] != v->access.stride[axis[i]] * f->domain[axis[i]]) joined[i] = false;
+            if (walks(v) && v->access.stride[axis[i - 1]] != v->access.stride[axis[i]] * f->domain[axis[i]])
+                joined[i] = false;
         }
     }
     int64_t size[FNX_MAX_RANK] = {1};
@@ -271,7 +281,9 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
     f->sizes[0] = 1;
     for (uint32_t d = 0; d < f->rank; d++) {
         if (f->domain[d] == 1) continue;
-        if (f->aligned) f->sizes[n_sizes] = f->domain[d], domain_entry[d] = (uint16_t)n_sizes++; /* each axis its own: no accidents */
+        if (f->aligned)
+            f->sizes[n_sizes] = f->domain[d],
+            domain_entry[d] = (uint16_t)n_sizes++; /* each axis its own: no accidents */
         else domain_entry[d] = size_entry(f, &n_sizes, f->domain[d], 0);
     }
     memset(values, 0, sizeof *values * f->n_values);
@@ -281,9 +293,11 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
         w->dtype = v->dtype, w->kind = v->kind, w->rank = v->rank, w->index = FNX_NONE, w->slot = FNX_NONE;
         w->align = fnx_dtypes[v->dtype].bytes;
         for (int d = 0; d < v->rank; d++) {
-            bool broadcast = f->aligned && v->kind != FNX_VALUE_OUTPUT && v->kind != FNX_VALUE_TEMP && v->access.stride[d] == 0 &&
-                             !(f->row_axes >> d & 1); /* a reduction counts its elements */
-            w->size[d] = broadcast || v->size[d] == 1 ? 0 : f->aligned ? domain_entry[d] : size_entry(f, &n_sizes, v->size[d], 0);
+            bool broadcast = f->aligned && v->kind != FNX_VALUE_OUTPUT && v->kind != FNX_VALUE_TEMP &&
+                             v->access.stride[d] == 0 && !(f->row_axes >> d & 1); /* a reduction counts its elements */
+            w->size[d] = broadcast || v->size[d] == 1 ? 0
+                         : f->aligned                 ? domain_entry[d]
+                                                      : size_entry(f, &n_sizes, v->size[d], 0);
             w->stride_class[d] = walks(v) ? stride_class(v, d) : (uint8_t)FNX_STRIDE_ANY;
         }
         if (walks(v)) {
@@ -305,11 +319,26 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
             w->index = n_consts++;
         }
     }
-    fnx_group h = {.struct_size = sizeof h, .anchor = f->anchor, .anchor_node = f->anchor_node, .rank = f->rank, .row_axes = f->row_axes,
-                   .scalar_value = FNX_NONE, .n_slots = n_slots, .n_bindings = n_bindings, .n_strides = n_strides, .attr_bytes = f->attr_bytes,
-                   .n_sizes = n_sizes, .size_bytes = sizeof(fnx_size), .n_values = f->n_values, .value_bytes = sizeof(fnx_value),
-                   .n_nodes = f->n_nodes, .node_bytes = sizeof(fnx_node), .n_scalars = n_scalars, .scalar_bytes = sizeof(fnx_scalar_slot),
-                   .n_consts = n_consts, .n_refs = f->n_refs};
+    fnx_group h = {.struct_size = sizeof h,
+                   .anchor = f->anchor,
+                   .anchor_node = f->anchor_node,
+                   .rank = f->rank,
+                   .row_axes = f->row_axes,
+                   .scalar_value = FNX_NONE,
+                   .n_slots = n_slots,
+                   .n_bindings = n_bindings,
+                   .n_strides = n_strides,
+                   .attr_bytes = f->attr_bytes,
+                   .n_sizes = n_sizes,
+                   .size_bytes = sizeof(fnx_size),
+                   .n_values = f->n_values,
+                   .value_bytes = sizeof(fnx_value),
+                   .n_nodes = f->n_nodes,
+                   .node_bytes = sizeof(fnx_node),
+                   .n_scalars = n_scalars,
+                   .scalar_bytes = sizeof(fnx_scalar_slot),
+                   .n_consts = n_consts,
+                   .n_refs = f->n_refs};
     memcpy(h.domain, domain_entry, sizeof domain_entry);
     uint32_t at = sizeof h;
     h.sizes_at = at, at += n_sizes * h.size_bytes;
@@ -327,10 +356,13 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
         ((fnx_size *)(void *)(block + h.sizes_at))[i] = (fnx_size){i == 0 ? 1 : -1, 1, i == 0 ? 1 : INT64_MAX};
     memcpy(block + h.values_at, values, f->n_values * sizeof *values);
     for (uint32_t i = 0; i < f->n_nodes; i++)
-        ((fnx_node *)(void *)(block + h.nodes_at))[i] = (fnx_node){f->node[i].op, 0, f->node[i].n_in, f->node[i].n_out, f->node[i].first_ref,
-                                                                    f->node[i].attr_offset, f->node[i].attr_bytes};
+        ((fnx_node *)(void *)(block + h.nodes_at))[i] = (fnx_node){f->node[i].op,        0,
+                                                                   f->node[i].n_in,      f->node[i].n_out,
+                                                                   f->node[i].first_ref, f->node[i].attr_offset,
+                                                                   f->node[i].attr_bytes};
     for (uint32_t i = 0; i < n_scalars; i++)
-        ((fnx_scalar_slot *)(void *)(block + h.scalars_at))[i] = (fnx_scalar_slot){f->value[f->scalar_value[i]].dtype, FNX_CLASS_ANY, 0};
+        ((fnx_scalar_slot *)(void *)(block + h.scalars_at))[i] =
+            (fnx_scalar_slot){f->value[f->scalar_value[i]].dtype, FNX_CLASS_ANY, 0};
     memcpy(block + h.consts_at, consts, n_consts * sizeof *consts);
     memcpy(block + h.refs_at, f->ref, f->n_refs * sizeof *f->ref);
     memcpy(block + h.attrs_at, f->attr, f->attr_bytes);
@@ -340,7 +372,10 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
     free(f->group);
     f->group = (fnx_group *)(void *)block;
     memset(f->bindings, 0, sizeof *f->bindings * n_bindings);
-    f->launch = (fnx_launch){.struct_size = sizeof f->launch, .sizes = f->sizes, .strides = f->strides, .bindings = f->bindings,
+    f->launch = (fnx_launch){.struct_size = sizeof f->launch,
+                             .sizes = f->sizes,
+                             .strides = f->strides,
+                             .bindings = f->bindings,
                              .scalars = f->scalars};
     return FNX_OK;
 }

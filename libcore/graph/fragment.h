@@ -11,10 +11,10 @@ enum { FNX_FRAGMENT_VALUES = 160 };
 
 typedef struct fnx_fragment_value {
     uint8_t kind, dtype, rank, klass;
-    int32_t node;       /* that it is the value of, or -1 */
-    uint64_t bits;      /* CONST */
-    int32_t arg;        /* SCALAR */
-    fnx_access access;  /* INPUT, OUTPUT, INDEX: strides; where in its root's storage */
+    int32_t node;      /* that it is the value of, or -1 */
+    uint64_t bits;     /* CONST */
+    int32_t arg;       /* SCALAR */
+    fnx_access access; /* INPUT, OUTPUT, INDEX: strides; where in its root's storage */
     int64_t size[FNX_MAX_RANK];
 } fnx_fragment_value;
 
@@ -33,8 +33,8 @@ typedef struct fnx_fragment {
     bool aligned; /* values have the domain's rank: axes may be moved and merged */
 
     /* after finish */
-    fnx_group *group; /* owned */
-    fnx_launch launch;           /* its arrays follow */
+    fnx_group *group;                           /* owned */
+    fnx_launch launch;                          /* its arrays follow */
     int32_t binding_value[FNX_FRAGMENT_VALUES]; /* value of each binding */
     int32_t scalar_value[FNX_FRAGMENT_VALUES];  /* value of each scalar slot */
     int64_t sizes[1 + FNX_MAX_RANK * 4], strides[FNX_FRAGMENT_VALUES * FNX_MAX_RANK];
@@ -50,8 +50,8 @@ void fnx_fragment_reset(fnx_fragment *f); /* empty, for the next one */
  * FNX_E_DECLINED: it does not fit into a fragment (a group must be cut). */
 fnx_status fnx_fragment_kernel(fnx_fragment *f, const fnx_builder *b, int32_t id);
 fnx_status fnx_fragment_group(fnx_fragment *f, const fnx_builder *b, const fnx_unit *u);
-fnx_status fnx_fragment_copy(fnx_fragment *f, const fnx_builder *b, int32_t src, const fnx_access *part, int dtype, int rank,
-                             const int64_t *sizes);
+fnx_status fnx_fragment_copy(fnx_fragment *f, const fnx_builder *b, int32_t src, const fnx_access *part, int dtype,
+                             int rank, const int64_t *sizes);
 
 /* The node of the unit behind node number `node` of the group. */
 int32_t fnx_fragment_origin(const fnx_fragment *f, uint32_t node);

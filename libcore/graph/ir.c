@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 static int32_t fail(fnx_ir *ir) {
-    if (!ir->status) ir->status = fnx_error_set(FNX_E_NO_MEMORY, "no host memory to plan a graph of %lld nodes", (long long)ir->n);
+    if (!ir->status)
+        ir->status = fnx_error_set(FNX_E_NO_MEMORY, "no host memory to plan a graph of %lld nodes", (long long)ir->n);
     return FNX_IR_NONE;
 }
 
@@ -95,7 +96,8 @@ static int32_t scalar(fnx_ir *ir, int dtype, int32_t arg, uint64_t bits, unsigne
     return unique(ir, id);
 }
 
-static int32_t compute(fnx_ir *ir, int op, int dtype, int rank, const int64_t *sizes, int n_in, const int32_t *in, const void *attr) {
+static int32_t compute(fnx_ir *ir, int op, int dtype, int rank, const int64_t *sizes, int n_in, const int32_t *in,
+                       const void *attr) {
     for (int k = 0; k < n_in; k++)
         if (in[k] < 0) return FNX_IR_NONE;
     int32_t id = fnx_ir_node(ir, FNX_IR_COMPUTE, dtype, rank, sizes);
@@ -137,13 +139,16 @@ static int32_t through_fill(const fnx_ir *ir, int32_t id) {
     return root >= 0 && ir->node[root].kind == FNX_IR_SCALAR ? root : id;
 }
 
-static bool is(const fnx_ir *ir, int32_t id, unsigned klass) { return ir->node[id].kind == FNX_IR_SCALAR && ir->node[id].klass == klass; }
+static bool is(const fnx_ir *ir, int32_t id, unsigned klass) {
+    return ir->node[id].kind == FNX_IR_SCALAR && ir->node[id].klass == klass;
+}
 
 /* Identities that hold for every value, NaN and -0 included. The operand that the result is, or -1. */
 static int32_t identity(const fnx_ir *ir, int op, const int32_t *in) {
     switch (op) {
     case FNX_OP_mul: return is(ir, in[1], FNX_CLASS_ONE) ? in[0] : is(ir, in[0], FNX_CLASS_ONE) ? in[1] : FNX_IR_NONE;
-    case FNX_OP_div: case FNX_OP_pow: return is(ir, in[1], FNX_CLASS_ONE) ? in[0] : FNX_IR_NONE;
+    case FNX_OP_div:
+    case FNX_OP_pow: return is(ir, in[1], FNX_CLASS_ONE) ? in[0] : FNX_IR_NONE;
     default: return FNX_IR_NONE;
     }
 }
@@ -154,10 +159,12 @@ static int32_t elementwise(fnx_ir *ir, int op, int dtype, int rank, const int64_
         in[k] = through_fill(ir, in[k]);
         if (ir->node[in[k]].kind != FNX_IR_SCALAR) in[k] = fnx_ir_expand(ir, in[k], rank, sizes);
     }
-    if (op == FNX_OP_copy || (op == FNX_OP_cast && ir->node[in[0]].dtype == dtype)) return fnx_ir_expand(ir, in[0], rank, sizes);
+    if (op == FNX_OP_copy || (op == FNX_OP_cast && ir->node[in[0]].dtype == dtype))
+        return fnx_ir_expand(ir, in[0], rank, sizes);
     int32_t same = identity(ir, op, in);
     if (same >= 0) return fnx_ir_expand(ir, same, rank, sizes);
-    if (op == FNX_OP_mul && is(ir, in[1], FNX_CLASS_MINUS_ONE)) return compute(ir, FNX_OP_neg, dtype, rank, sizes, 1, in, NULL);
+    if (op == FNX_OP_mul && is(ir, in[1], FNX_CLASS_MINUS_ONE))
+        return compute(ir, FNX_OP_neg, dtype, rank, sizes, 1, in, NULL);
     if (op == FNX_OP_pow && is(ir, in[1], FNX_CLASS_TWO) && fnx_dtype_is_float(dtype)) {
         int32_t square[2] = {in[0], in[0]};
         return compute(ir, FNX_OP_mul, dtype, rank, sizes, 2, square, NULL);
@@ -275,11 +282,15 @@ static int32_t convert(fnx_ir *ir, const source *s, fnx_tensor *y, int64_t first
     if (y->op == FNX_OP_uniform || y->op == FNX_OP_normal) of_operand = FNX_U64;
     fnx_tensor *const *x = fnx_operands(y);
     for (int k = 0; k < y->n_operands; k++)
-        if (x[k]) of_operand = y->op == FNX_OP_where && k == 0 ? of_operand : op->flags & FNX_OPF_ALIGNED ? x[k]->dtype : of_operand;
+        if (x[k])
+            of_operand = y->op == FNX_OP_where && k == 0 ? of_operand
+                         : op->flags & FNX_OPF_ALIGNED   ? x[k]->dtype
+                                                         : of_operand;
     for (int k = 0; k < y->n_scalars; k++) {
         unsigned klass = FNX_CLASS_ANY;
         if (op->flags & FNX_OPF_CLASS || s->constant)
-            klass = fnx_class_of(fnx_dtype_is_float(of_operand) ? fnx_double_of_bits(bits[k]) : (double)(int64_t)bits[k]);
+            klass =
+                fnx_class_of(fnx_dtype_is_float(of_operand) ? fnx_double_of_bits(bits[k]) : (double)(int64_t)bits[k]);
         scalars[k] = scalar(ir, of_operand, s->constant ? -1 : (int32_t)(first_arg + k), bits[k], klass);
     }
     for (int k = 0, next = 0; k < y->n_operands; k++)
@@ -300,7 +311,8 @@ static int32_t convert(fnx_ir *ir, const source *s, fnx_tensor *y, int64_t first
     }
     for (int k = 0; k < y->n_operands; k++) { /* an anchor reads memory: what is only a number gets some */
         int32_t root = fnx_ir_root(ir, in[k]);
-        if (root >= 0 && (ir->node[root].kind == FNX_IR_SCALAR || ir->node[root].kind == FNX_IR_INDEX)) in[k] = fnx_ir_copy(ir, in[k]);
+        if (root >= 0 && (ir->node[root].kind == FNX_IR_SCALAR || ir->node[root].kind == FNX_IR_INDEX))
+            in[k] = fnx_ir_copy(ir, in[k]);
     }
     for (int k = 0; k < y->n_operands && y->op == FNX_OP_matmul; k++) in[k] = with_rank(ir, in[k], y->rank);
     return compute(ir, y->op, y->dtype, y->rank, y->size, y->n_operands, in, attr);

@@ -8,20 +8,20 @@
 
 #include "graph/recorder.h"
 
-enum { /* fnx_node_ir.kind */
-    FNX_IR_INPUT = 1, /* a stored tensor */
-    FNX_IR_SCALAR,    /* an argument of the plan, or a constant: rank 0 */
-    FNX_IR_INDEX,     /* i64, element i is sum(i[d] * step[d]) */
-    FNX_IR_COMPUTE,   /* made by a kernel or a group */
-    FNX_IR_WRITE,     /* made by copies into parts of it: concat, pad, slice_assign */
-    FNX_IR_VIEW,      /* of `base`: each axis walks an axis of base, or none */
-    FNX_IR_ALIAS      /* the packed row-major elements of `base` under another shape */
+enum {                   /* fnx_node_ir.kind */
+       FNX_IR_INPUT = 1, /* a stored tensor */
+       FNX_IR_SCALAR,    /* an argument of the plan, or a constant: rank 0 */
+       FNX_IR_INDEX,     /* i64, element i is sum(i[d] * step[d]) */
+       FNX_IR_COMPUTE,   /* made by a kernel or a group */
+       FNX_IR_WRITE,     /* made by copies into parts of it: concat, pad, slice_assign */
+       FNX_IR_VIEW,      /* of `base`: each axis walks an axis of base, or none */
+       FNX_IR_ALIAS      /* the packed row-major elements of `base` under another shape */
 };
 
 enum { FNX_IR_MAX_DYN = 8, FNX_IR_NONE = -1 };
 
 typedef struct fnx_dyn { /* a start that is an argument: scalar * multiple, along an axis of base (or in elements) */
-    int32_t scalar; /* node */
+    int32_t scalar;      /* node */
     int32_t axis;
     int64_t multiple;
 } fnx_dyn;
@@ -37,16 +37,16 @@ typedef struct fnx_view_ir {
 
 typedef struct fnx_node_ir {
     uint8_t kind, dtype, rank;
-    uint8_t klass;     /* SCALAR: what is known of it */
-    uint8_t layout;    /* of its storage: FNX_ROW_MAJOR..; INPUT: as it is, others: chosen by the layout pass */
-    bool rows;         /* its storage must be row-major: an alias looks at it */
-    bool stored;       /* has storage: something outside its group reads it, or it is demanded */
+    uint8_t klass;  /* SCALAR: what is known of it */
+    uint8_t layout; /* of its storage: FNX_ROW_MAJOR..; INPUT: as it is, others: chosen by the layout pass */
+    bool rows;      /* its storage must be row-major: an alias looks at it */
+    bool stored;    /* has storage: something outside its group reads it, or it is demanded */
     bool demanded;
     uint16_t op, n_in;
-    int32_t in[4];     /* operands; all of them in `more` if there are more than 4 */
+    int32_t in[4]; /* operands; all of them in `more` if there are more than 4 */
     int32_t *more;
-    int32_t input;     /* INPUT: its number */
-    int32_t arg;       /* SCALAR: argument of the plan, or -1: the constant `bits` */
+    int32_t input; /* INPUT: its number */
+    int32_t arg;   /* SCALAR: argument of the plan, or -1: the constant `bits` */
     uint64_t bits;
     const void *attr;
     int64_t count;
@@ -62,9 +62,9 @@ typedef struct fnx_ir {
     int32_t *of_record; /* node of each pending record; -1: not needed */
     int32_t *table;     /* equal nodes: open addressing, -1 empty */
     int64_t table_size;
-    void **owned;       /* blocks that go with the ir */
+    void **owned; /* blocks that go with the ir */
     int64_t n_owned, owned_capacity;
-    fnx_status status;  /* the first failure; the last error says why */
+    fnx_status status; /* the first failure; the last error says why */
 
     /* Whether the backend runs a composite as a whole better than its parts. */
     bool (*whole)(void *user, const fnx_tensor *y);

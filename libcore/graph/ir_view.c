@@ -2,7 +2,8 @@
 #include "graph/ir.h"
 
 int32_t fnx_ir_root(const fnx_ir *ir, int32_t id) {
-    while (id >= 0 && (ir->node[id].kind == FNX_IR_VIEW || ir->node[id].kind == FNX_IR_ALIAS)) id = ir->node[id].view->base;
+    while (id >= 0 && (ir->node[id].kind == FNX_IR_VIEW || ir->node[id].kind == FNX_IR_ALIAS))
+        id = ir->node[id].view->base;
     return id;
 }
 
@@ -44,7 +45,8 @@ static int32_t remap(fnx_ir *ir, int32_t x, int rank, const int64_t *sizes, cons
 int32_t fnx_ir_expand(fnx_ir *ir, int32_t x, int rank, const int64_t *sizes) {
     if (x < 0 || same_shape(&ir->node[x], rank, sizes)) return x;
     int from[FNX_MAX_RANK], shift = rank - ir->node[x].rank;
-    for (int d = 0; d < rank; d++) from[d] = d < shift || (ir->node[x].size[d - shift] == 1 && sizes[d] != 1) ? -1 : d - shift;
+    for (int d = 0; d < rank; d++)
+        from[d] = d < shift || (ir->node[x].size[d - shift] == 1 && sizes[d] != 1) ? -1 : d - shift;
     return remap(ir, x, rank, sizes, from);
 }
 
@@ -134,7 +136,8 @@ int32_t fnx_ir_reshape(fnx_ir *ir, int32_t x, int rank, const int64_t *sizes) {
         for (int d = 0; d < rank; d++) from[d] = -1;
         return remap(ir, root, rank, sizes, from);
     }
-    if (ir->node[x].kind == FNX_IR_VIEW ? !is_run(ir, &ir->node[x]) : ir->node[x].kind == FNX_IR_INDEX) x = fnx_ir_copy(ir, x);
+    if (ir->node[x].kind == FNX_IR_VIEW ? !is_run(ir, &ir->node[x]) : ir->node[x].kind == FNX_IR_INDEX)
+        x = fnx_ir_copy(ir, x);
     else if (ir->node[root].kind == FNX_IR_INPUT && ir->node[root].layout != FNX_ROW_MAJOR) x = fnx_ir_copy(ir, x);
     int32_t id = x < 0 ? x : fnx_ir_node(ir, FNX_IR_ALIAS, ir->node[x].dtype, rank, sizes);
     fnx_view_ir *v = id < 0 ? NULL : fnx_ir_alloc(ir, sizeof *v);
@@ -147,7 +150,8 @@ int32_t fnx_ir_reshape(fnx_ir *ir, int32_t x, int rank, const int64_t *sizes) {
         for (int d = b->rank - 1; d >= 0; at *= b->size[d], d--) stride[d] = at;
         v->base = w->base;
         for (int d = 0; d < b->rank; d++) v->start[0] += w->start[d] * stride[d];
-        for (int k = 0; k < w->n_dyn; k++) v->dyn[v->n_dyn++] = (fnx_dyn){w->dyn[k].scalar, 0, w->dyn[k].multiple * stride[w->dyn[k].axis]};
+        for (int k = 0; k < w->n_dyn; k++)
+            v->dyn[v->n_dyn++] = (fnx_dyn){w->dyn[k].scalar, 0, w->dyn[k].multiple * stride[w->dyn[k].axis]};
     }
     ir->node[fnx_ir_root(ir, v->base)].rows = true;
     ir->node[id].view = v;

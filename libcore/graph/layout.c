@@ -25,7 +25,8 @@ void fnx_access_of(const fnx_builder *b, int32_t id, fnx_access *out) {
         if (alias) fnx_layout_strides(n->rank, n->size, FNX_ROW_MAJOR, out->stride), out->offset += v->start[0];
         else {
             for (int a = 0; a < b->ir.node[v->base].rank; a++) out->offset += v->start[a] * base.stride[a];
-            for (int d = 0; d < n->rank; d++) out->stride[d] = v->axis[d] < 0 || n->size[d] == 1 ? 0 : v->step[d] * base.stride[v->axis[d]];
+            for (int d = 0; d < n->rank; d++)
+                out->stride[d] = v->axis[d] < 0 || n->size[d] == 1 ? 0 : v->step[d] * base.stride[v->axis[d]];
         }
         for (int k = 0; k < v->n_dyn && out->n_dyn < FNX_IR_MAX_DYN; k++) {
             out->dyn[out->n_dyn].arg = b->ir.node[v->dyn[k].scalar].arg;
@@ -73,7 +74,9 @@ static int32_t in_layout(fnx_builder *b, int32_t src, int layout, int64_t *at) {
     int64_t sizes[FNX_MAX_RANK];
     memcpy(sizes, ir->node[src].size, sizeof sizes);
     int32_t id = fnx_ir_node(ir, FNX_IR_COMPUTE, ir->node[src].dtype, ir->node[src].rank, sizes);
-    if (id < 0 || !grow_nodes(b) || !fnx_grow((void **)&b->wishes, &b->wishes_capacity, sizeof *b->wishes, b->n_wishes + 1)) return -1;
+    if (id < 0 || !grow_nodes(b) ||
+        !fnx_grow((void **)&b->wishes, &b->wishes_capacity, sizeof *b->wishes, b->n_wishes + 1))
+        return -1;
     fnx_node_ir *n = &ir->node[id];
     n->op = FNX_OP_copy, n->n_in = 1, n->in[0] = src, n->layout = (uint8_t)layout, n->stored = true;
     b->live[id] = true;
@@ -125,7 +128,11 @@ static fnx_status kernel_layouts(fnx_builder *b, int32_t id, int64_t *at) {
     for (int k = 0; k < n_out; k++) {
         fnx_node_ir *y = &ir->node[k ? second : id];
         int layout = code ? FNX_ROW_MAJOR : layout_of(&wish[n_in + k], y->rank);
-        if (layout < 0) layout = n_in && y->rank > 2 && has_layout(b, ir->node[id].in[0], FNX_CHANNELS_LAST) && !has_layout(b, ir->node[id].in[0], FNX_ROW_MAJOR) ? FNX_CHANNELS_LAST : FNX_ROW_MAJOR;
+        if (layout < 0)
+            layout = n_in && y->rank > 2 && has_layout(b, ir->node[id].in[0], FNX_CHANNELS_LAST) &&
+                             !has_layout(b, ir->node[id].in[0], FNX_ROW_MAJOR)
+                         ? FNX_CHANNELS_LAST
+                         : FNX_ROW_MAJOR;
         y->layout = (uint8_t)own_layout(y, layout);
     }
     return FNX_OK;
@@ -139,9 +146,12 @@ static void group_layouts(fnx_builder *b, const fnx_unit *u) {
         for (int k = 0; k < ir->node[i].n_in && layout < 0; k++) {
             int32_t in = fnx_ir_in(&ir->node[i])[k], root = fnx_ir_root(ir, in);
             const fnx_node_ir *x = &ir->node[root];
-            if (in != root || x->unit == first->unit || x->kind == FNX_IR_SCALAR || x->kind == FNX_IR_INDEX || x->rank != first->rank) continue;
+            if (in != root || x->unit == first->unit || x->kind == FNX_IR_SCALAR || x->kind == FNX_IR_INDEX ||
+                x->rank != first->rank)
+                continue;
             layout = has_layout(b, in, FNX_ROW_MAJOR) ? FNX_ROW_MAJOR : x->layout;
-            if (has_layout(b, in, FNX_ROW_MAJOR) && has_layout(b, in, FNX_CHANNELS_LAST)) layout = -1; /* both: no opinion */
+            if (has_layout(b, in, FNX_ROW_MAJOR) && has_layout(b, in, FNX_CHANNELS_LAST))
+                layout = -1; /* both: no opinion */
         }
     for (int32_t i = u->first; i >= 0; i = b->next[i]) {
         fnx_node_ir *n = &ir->node[i];

@@ -13,7 +13,9 @@ static int by_size(const void *a, const void *b) {
 static uint64_t most_alive(const fnx_interval *interval, int64_t n, int64_t *delta, int64_t positions) {
     uint64_t most = 0;
     int64_t alive = 0;
-    for (int64_t i = 0; i < n; i++) delta[interval[i].first] += (int64_t)interval[i].bytes, delta[interval[i].last + 1] -= (int64_t)interval[i].bytes;
+    for (int64_t i = 0; i < n; i++)
+        delta[interval[i].first] += (int64_t)interval[i].bytes,
+            delta[interval[i].last + 1] -= (int64_t)interval[i].bytes;
     for (int64_t p = 0; p <= positions; p++)
         if ((uint64_t)(alive += delta[p]) > most) most = (uint64_t)alive;
     return most;

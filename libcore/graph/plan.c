@@ -39,9 +39,10 @@ fnx_plan *fnx_plan_find(fnx_recorder *r, const uint64_t key[2]) {
     if (!c->capacity) return NULL;
     for (uint64_t at = key[0] % (uint64_t)c->capacity; c->slot[at]; at = (at + 1) % (uint64_t)c->capacity) {
         fnx_plan *p = c->slot[at];
-        if (p->key[0] == key[0] && p->key[1] == key[1] && p->n == r->n && p->n_words == r->n_words && p->n_inputs == r->n_inputs &&
-            !memcmp(p->code, r->code, sizeof *p->code * (size_t)r->n) &&
-            !memcmp(p->words, r->words, sizeof *p->words * (size_t)r->n_words) && !memcmp(p->demand, r->demand, (size_t)r->n) &&
+        if (p->key[0] == key[0] && p->key[1] == key[1] && p->n == r->n && p->n_words == r->n_words &&
+            p->n_inputs == r->n_inputs && !memcmp(p->code, r->code, sizeof *p->code * (size_t)r->n) &&
+            !memcmp(p->words, r->words, sizeof *p->words * (size_t)r->n_words) &&
+            !memcmp(p->demand, r->demand, (size_t)r->n) &&
             (!r->n_inputs || !memcmp(p->donatable, r->donatable, (size_t)r->n_inputs))) {
             p->last_used = ++c->clock;
             return p;

@@ -12,8 +12,8 @@
 typedef struct fnx_step { /* one call into the plugin */
     const fnx_prepared *work;
     fnx_launch *launches;
-    uint32_t n;         /* independent launches of one handle */
-    uint16_t op;        /* of the first node, for messages */
+    uint32_t n;  /* independent launches of one handle */
+    uint16_t op; /* of the first node, for messages */
 } fnx_step;
 
 typedef struct fnx_patch { /* address = base of a buffer + offset */
@@ -40,9 +40,9 @@ typedef struct fnx_scalar_patch {
 } fnx_scalar_patch;
 
 typedef struct fnx_output {
-    int64_t record;   /* pending record that it is the value of */
-    int32_t from;     /* input whose storage it takes over, or -1 */
-    int32_t share;    /* buffer whose storage it shares (an input, or an earlier output), or -1 */
+    int64_t record; /* pending record that it is the value of */
+    int32_t from;   /* input whose storage it takes over, or -1 */
+    int32_t share;  /* buffer whose storage it shares (an input, or an earlier output), or -1 */
     uint8_t layout;
     uint64_t bytes;
 } fnx_output;

@@ -32,7 +32,8 @@ fnx_recorder *fnx_recorder_next(const fnx_recorder *r) { return r->next_of_threa
 void fnx_recorder_variable_set(fnx_recorder *r, fnx_variable *v) {
     if (v->recorder == r) return;
     fnx_recorder_variable_forget(v);
-    if (r->n_sets == r->sets_capacity && !fnx_grow((void **)&r->sets, &r->sets_capacity, sizeof *r->sets, r->n_sets + 1))
+    if (r->n_sets == r->sets_capacity &&
+        !fnx_grow((void **)&r->sets, &r->sets_capacity, sizeof *r->sets, r->n_sets + 1))
         return; /* no host memory: the flush cannot restore this one */
     v->recorder = r, v->set_index = r->n_sets;
     r->sets[r->n_sets++] = v;
@@ -72,7 +73,8 @@ static unsigned class_of_scalar(const fnx_tensor *y) {
 enum { WORDS_PER_INPUT = 1 + FNX_MAX_RANK };
 
 static bool reserve(fnx_recorder *r, const fnx_tensor *y) {
-    int64_t words = r->n_words + 2 + (int64_t)y->n_operands * (1 + WORDS_PER_INPUT) + y->attr_bytes / 8 + FNX_MAX_RANK + 1;
+    int64_t words =
+        r->n_words + 2 + (int64_t)y->n_operands * (1 + WORDS_PER_INPUT) + y->attr_bytes / 8 + FNX_MAX_RANK + 1;
     if (r->n == r->capacity) {
         int64_t n = r->capacity * 2 + 256;
         void *p;
@@ -117,7 +119,8 @@ static int32_t input_id(fnx_recorder *r, fnx_tensor *t) {
 
 fnx_status fnx_recorder_append(fnx_recorder *r, fnx_tensor *y) {
     if ((r->n == r->capacity || r->n_words + 64 > r->words_capacity || r->n_args + 16 > r->args_capacity ||
-         r->n_inputs + 4 > r->inputs_capacity || y->n_operands > FNX_INLINE_OPERANDS) && !reserve(r, y))
+         r->n_inputs + 4 > r->inputs_capacity || y->n_operands > FNX_INLINE_OPERANDS) &&
+        !reserve(r, y))
         return FNX_E_NO_MEMORY;
     unsigned flags = fnx_ops[y->op].flags;
     if (r->n == 0) r->words[r->n_words++] = r->settings;
@@ -146,7 +149,8 @@ fnx_status fnx_recorder_append(fnx_recorder *r, fnx_tensor *y) {
     fnx_set_state(y, FNX_PENDING);
     y->owner = r, y->id = (int32_t)r->n, y->epoch = r->epoch;
     r->pending[r->n] = y, r->code[r->n++] = c;
-    bool strides = y->op == FNX_OP_reshape || y->op == FNX_OP_permute || y->op == FNX_OP_expand || y->op == FNX_OP_slice; /* take no memory */
+    bool strides = y->op == FNX_OP_reshape || y->op == FNX_OP_permute || y->op == FNX_OP_expand ||
+                   y->op == FNX_OP_slice; /* take no memory */
     int64_t bytes = (strides ? 0 : y->count * fnx_dtypes[y->dtype].bytes) + (int64_t)sizeof *y;
     if (__builtin_add_overflow(r->pending_bytes, bytes, &r->pending_bytes)) r->pending_bytes = INT64_MAX;
     return FNX_OK;
@@ -158,10 +162,13 @@ static void lost(fnx_tensor *t) {
     fnx_storage *none = NULL;
     t->storage = none;
     if (t->variable)
-        fnx_tensor_fail(t, FNX_E_LOST, "the value of variable %s was read after an update overwrote it: call fnx_keep() on "
-                        "the handle before the update", fnx_variable_name(t->variable));
+        fnx_tensor_fail(t, FNX_E_LOST,
+                        "the value of variable %s was read after an update overwrote it: call fnx_keep() on "
+                        "the handle before the update",
+                        fnx_variable_name(t->variable));
     else
-        fnx_tensor_fail(t, FNX_E_LOST, "a lent value was read after an update overwrote it: call fnx_keep() on the handle "
+        fnx_tensor_fail(t, FNX_E_LOST,
+                        "a lent value was read after an update overwrote it: call fnx_keep() on the handle "
                         "before the update");
 }
 
@@ -189,8 +196,10 @@ static void revive(fnx_recorder *r, fnx_tensor *t) {
                 r->recomputing = true, r->stats.recomputed++;
                 if (fnx_log_enabled(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG)) {
                     char text[FNX_DESCRIBE_BYTES];
-                    fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG, "%s of %s is computed again: its flush did not store it "
-                                  "(fnx_keep() it before)", fnx_ops[y->op].name, fnx_tensor_describe(y, text));
+                    fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG,
+                                  "%s of %s is computed again: its flush did not store it "
+                                  "(fnx_keep() it before)",
+                                  fnx_ops[y->op].name, fnx_tensor_describe(y, text));
                 }
             }
             n--;
@@ -198,8 +207,10 @@ static void revive(fnx_recorder *r, fnx_tensor *t) {
             fnx_tensor_fail_like(y, missing);
             n--;
         } else if (fnx_state(missing) == FNX_DONATED) {
-            fnx_tensor_fail(y, FNX_E_LOST, "the result of %s was not stored by its flush and cannot be computed again, because "
-                            "an update overwrote %s: call fnx_keep() on it before the update", fnx_ops[y->op].name,
+            fnx_tensor_fail(y, FNX_E_LOST,
+                            "the result of %s was not stored by its flush and cannot be computed again, because "
+                            "an update overwrote %s: call fnx_keep() on it before the update",
+                            fnx_ops[y->op].name,
                             missing->variable ? fnx_variable_name(missing->variable) : "an operand");
             n--;
         } else {
@@ -286,7 +297,8 @@ static fnx_recorder *place(fnx_thread *me, fnx_tensor *y) {
             char a[FNX_DESCRIBE_BYTES], b[FNX_DESCRIBE_BYTES];
             fnx_device_description da = {.struct_size = sizeof da}, db = {.struct_size = sizeof db};
             (void)!fnx_device_describe(device, &da), (void)!fnx_device_describe(x->device, &db);
-            fnx_tensor_fail(y, FNX_E_DEVICE, "%s: operands are on two devices: %s on %s, %s on %s; fnx_tensor_to() moves one",
+            fnx_tensor_fail(y, FNX_E_DEVICE,
+                            "%s: operands are on two devices: %s on %s, %s on %s; fnx_tensor_to() moves one",
                             fnx_ops[y->op].name, k && in[0] ? fnx_tensor_describe(in[0], a) : "the result", da.spec,
                             fnx_tensor_describe(x, b), db.spec);
             return NULL;
@@ -353,7 +365,8 @@ static fnx_tensor *record(fnx_thread *me, fnx_tensor *y) {
             y->refs = 1;
             fnx_tensor_fail(y, FNX_E_NO_MEMORY, "%s: no host memory to record it", fnx_ops[y->op].name);
         } else if (device->settings.lazy == FNX_OFF) (void)fnx_recorder_flush_locked(r, FNX_WHY_READ);
-        else if (r->pending_bytes > (int64_t)device->settings.graph_limit) (void)fnx_recorder_flush_locked(r, FNX_WHY_LIMIT);
+        else if (r->pending_bytes > (int64_t)device->settings.graph_limit)
+            (void)fnx_recorder_flush_locked(r, FNX_WHY_LIMIT);
     }
     fnx_recorder_unlock(r);
 done:
@@ -378,8 +391,13 @@ fnx_tensor *fnx_record_binary(int op, fnx_tensor *a, fnx_tensor *b) {
 }
 
 bool fnx_scalar_bits(int dtype, double s, uint64_t *out) {
-    static const struct { double low, high; } range[16] = {
-        [FNX_BOOL] = {0, 1}, [FNX_U8] = {0, 255}, [FNX_I32] = {INT32_MIN, INT32_MAX}, [FNX_I64] = {-0x1p63, 0x1.fffffffffffffp62},
+    static const struct {
+        double low, high;
+    } range[16] = {
+        [FNX_BOOL] = {0, 1},
+        [FNX_U8] = {0, 255},
+        [FNX_I32] = {INT32_MIN, INT32_MAX},
+        [FNX_I64] = {-0x1p63, 0x1.fffffffffffffp62},
     };
     *out = fnx_bits_of_double(s);
     if (!fnx_dtype_valid(dtype) || fnx_dtype_is_float(dtype)) return true; /* no dtype: inference says so */
@@ -396,8 +414,8 @@ fnx_tensor *fnx_record_scalar(int op, fnx_tensor *x, double s, int at) {
     y->scalar_mask = (uint8_t)(1u << !at), y->n_scalars = 1;
     if (x && fnx_state(x) != FNX_FAILED && !fnx_scalar_bits(x->dtype, s, &y->scalar[0])) {
         char text[FNX_DESCRIBE_BYTES];
-        fnx_tensor_fail(y, FNX_E_DTYPE, "%s: the scalar %g is no %s: %s keeps its dtype, fnx_cast() it first", fnx_ops[op].name, s,
-                        fnx_dtype_text(x->dtype), fnx_tensor_describe(x, text));
+        fnx_tensor_fail(y, FNX_E_DTYPE, "%s: the scalar %g is no %s: %s keeps its dtype, fnx_cast() it first",
+                        fnx_ops[op].name, s, fnx_dtype_text(x->dtype), fnx_tensor_describe(x, text));
         fnx_own(me, y);
         return y;
     }
@@ -421,7 +439,8 @@ fnx_tensor *fnx_record(const fnx_call *c) {
     const fnx_op_info *op = &fnx_ops[c->op];
     fnx_tensor *y = begin(me, c->op, c->n_operands);
     if (!y) return fnx_tensor_none();
-    if ((c->n_operands > FNX_INLINE_OPERANDS || op->attr_bytes > FNX_INLINE_ATTR_BYTES || c->n_scalars > FNX_INLINE_SCALARS) &&
+    if ((c->n_operands > FNX_INLINE_OPERANDS || op->attr_bytes > FNX_INLINE_ATTR_BYTES ||
+         c->n_scalars > FNX_INLINE_SCALARS) &&
         !spill(y, c, op->attr_bytes)) {
         y->n_operands = 0;
         fnx_tensor_fail(y, FNX_E_NO_MEMORY, "%s: no host memory to record it", op->name);

@@ -22,12 +22,12 @@ typedef struct fnx_code {
 
 _Static_assert(sizeof(fnx_code) == 16, "the code of a record is 16 bytes");
 
-enum { /* fnx_recorder.mark of a record, by the demand sweep */
-    FNX_M_NEEDED = 1,  /* something demanded reads it */
-    FNX_M_SAVED = 2,   /* a live tape reads it */
-    FNX_M_REACHED = 4, /* a taped consumer exists */
-    FNX_M_TAPED = 8,   /* its own tape is live */
-    FNX_M_NAMED = 16   /* a live name depends on it that is not stored */
+enum {                    /* fnx_recorder.mark of a record, by the demand sweep */
+       FNX_M_NEEDED = 1,  /* something demanded reads it */
+       FNX_M_SAVED = 2,   /* a live tape reads it */
+       FNX_M_REACHED = 4, /* a taped consumer exists */
+       FNX_M_TAPED = 8,   /* its own tape is live */
+       FNX_M_NAMED = 16   /* a live name depends on it that is not stored */
 };
 
 typedef struct fnx_plan fnx_plan;

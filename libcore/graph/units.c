@@ -12,7 +12,9 @@
 
 fnx_status fnx_out_of_host_memory(void) { return fnx_error_set(FNX_E_NO_MEMORY, "no host memory to plan a graph"); }
 
-static bool is_elementwise(const fnx_node_ir *n) { return n->kind == FNX_IR_COMPUTE && fnx_ops[n->op].flags & FNX_OPF_ALIGNED; }
+static bool is_elementwise(const fnx_node_ir *n) {
+    return n->kind == FNX_IR_COMPUTE && fnx_ops[n->op].flags & FNX_OPF_ALIGNED;
+}
 static bool is_made(const fnx_node_ir *n) { return n->kind == FNX_IR_COMPUTE || n->kind == FNX_IR_WRITE; }
 
 /* ---- what is needed ------------------------------------------------------------------------------------------------------ */
@@ -40,7 +42,9 @@ static void pair_siblings(fnx_builder *b) {
         int32_t first = FNX_IR_NONE;
         for (int64_t j = 0; j < i && first < 0; j++) {
             const fnx_node_ir *y = &ir->node[j];
-            if (y->kind == FNX_IR_COMPUTE && y->op == sibling && y->in[0] == w->in[0] && !memcmp(y->attr, w->attr, fnx_ops[w->op].attr_bytes)) first = (int32_t)j;
+            if (y->kind == FNX_IR_COMPUTE && y->op == sibling && y->in[0] == w->in[0] &&
+                !memcmp(y->attr, w->attr, fnx_ops[w->op].attr_bytes))
+                first = (int32_t)j;
         }
         if (first >= 0 && b->live[first]) ir->node[first].sibling = (int32_t)i;
     }
@@ -50,7 +54,13 @@ static void pair_siblings(fnx_builder *b) {
 
 int32_t fnx_unit_add(fnx_builder *b, int kind, int32_t node, int32_t depth) {
     if (!fnx_grow((void **)&b->units, &b->units_capacity, sizeof *b->units, b->n_units + 1)) return -1;
-    b->units[b->n_units] = (fnx_unit){.kind = (uint8_t)kind, .depth = depth, .first = node, .last = node, .newest = node, .n_nodes = 1, .position = -1};
+    b->units[b->n_units] = (fnx_unit){.kind = (uint8_t)kind,
+                                      .depth = depth,
+                                      .first = node,
+                                      .last = node,
+                                      .newest = node,
+                                      .n_nodes = 1,
+                                      .position = -1};
     b->ir.node[node].unit = (int32_t)b->n_units;
     b->next[node] = -1;
     return (int32_t)b->n_units++;
@@ -80,8 +90,8 @@ static fnx_status place_elementwise(fnx_builder *b, int32_t id) {
         int32_t in = fnx_ir_in(n)[k], root = fnx_ir_root(ir, in);
         if (!is_made(&ir->node[root])) continue;
         int32_t u = ir->node[root].unit;
-        bool joinable = in == root && b->units[u].kind == FNX_UNIT_GROUP && same_sizes(&ir->node[root], n) && !is_solo(b, id) &&
-                        !is_solo(b, root) && n_candidates < 4;
+        bool joinable = in == root && b->units[u].kind == FNX_UNIT_GROUP && same_sizes(&ir->node[root], n) &&
+                        !is_solo(b, id) && !is_solo(b, root) && n_candidates < 4;
         for (int c = 0; c < n_candidates; c++) joinable &= candidate[c] != u;
         bool known = false;
         for (int c = 0; c < n_candidates; c++) known |= candidate[c] == u;
@@ -103,7 +113,8 @@ static fnx_status place_elementwise(fnx_builder *b, int32_t id) {
         if ((v->depth == u->depth || !v->read_outside) && u->n_nodes + v->n_nodes < limit) merge(b, into, candidate[c]);
         else if (v->depth > depth) depth = v->depth;
     }
-    if (into >= 0 && (b->units[into].n_nodes >= limit || (depth >= b->units[into].depth && b->units[into].read_outside))) {
+    if (into >= 0 &&
+        (b->units[into].n_nodes >= limit || (depth >= b->units[into].depth && b->units[into].read_outside))) {
         if (b->units[into].depth > depth) depth = b->units[into].depth;
         into = -1;
     }
@@ -124,7 +135,8 @@ static fnx_status place_alone(fnx_builder *b, int32_t id) {
     int32_t depth = 0;
     for (int k = 0; k < n->n_in; k++) {
         int32_t root = fnx_ir_root(&b->ir, fnx_ir_in(n)[k]);
-        if (is_made(&b->ir.node[root]) && b->units[b->ir.node[root].unit].depth > depth) depth = b->units[b->ir.node[root].unit].depth;
+        if (is_made(&b->ir.node[root]) && b->units[b->ir.node[root].unit].depth > depth)
+            depth = b->units[b->ir.node[root].unit].depth;
     }
     int32_t u = fnx_unit_add(b, n->kind == FNX_IR_WRITE ? FNX_UNIT_WRITE : FNX_UNIT_KERNEL, id, depth + 1);
     return u < 0 ? fnx_out_of_host_memory() : FNX_OK;
@@ -136,7 +148,8 @@ static void note_reads(fnx_builder *b, int32_t id) {
     const fnx_node_ir *n = &ir->node[id];
     for (int k = 0; k < n->n_in; k++) {
         int32_t root = fnx_ir_root(ir, fnx_ir_in(n)[k]);
-        if (is_made(&ir->node[root]) && ir->node[root].unit != n->unit) b->units[ir->node[root].unit].read_outside = true;
+        if (is_made(&ir->node[root]) && ir->node[root].unit != n->unit)
+            b->units[ir->node[root].unit].read_outside = true;
     }
 }
 
@@ -205,6 +218,7 @@ fnx_status fnx_units_build(fnx_builder *b) {
         }
     }
     for (int64_t i = 0; i < ir->n; i++) /* a demanded view shares the storage of its root */
-        if (b->live[i] && ir->node[i].demanded && !is_made(&ir->node[i])) ir->node[fnx_ir_root(ir, (int32_t)i)].stored = true;
+        if (b->live[i] && ir->node[i].demanded && !is_made(&ir->node[i]))
+            ir->node[fnx_ir_root(ir, (int32_t)i)].stored = true;
     return FNX_OK;
 }

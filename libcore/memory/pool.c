@@ -52,8 +52,10 @@ void fnx_pool_finish(fnx_pool *p) {
 }
 
 static fnx_status exhausted(const fnx_pool *p, uint64_t bytes) {
-    return fnx_error_set(FNX_E_NO_MEMORY, "out of device memory: %" PRIu64 " bytes asked for; in use %" PRIu64 " (plan arenas %" PRIu64
-                         ", tensors %" PRIu64 "), limit %s%" PRIu64 "; use a smaller batch, release tensors, or raise memory_limit",
+    return fnx_error_set(FNX_E_NO_MEMORY,
+                         "out of device memory: %" PRIu64 " bytes asked for; in use %" PRIu64 " (plan arenas %" PRIu64
+                         ", tensors %" PRIu64 "), limit %s%" PRIu64
+                         "; use a smaller batch, release tensors, or raise memory_limit",
                          bytes, p->in_use, p->arena, p->in_use - p->arena, p->limit == UINT64_MAX ? "none " : "",
                          p->limit == UINT64_MAX ? 0 : p->limit);
 }
@@ -119,8 +121,14 @@ void fnx_storage_unref(fnx_storage *s) {
 void fnx_pool_report(fnx_pool *p, fnx_memory_report *out) {
     uint32_t size = out->struct_size;
     pthread_mutex_lock(&p->lock);
-    fnx_memory_report full = {.struct_size = size, .in_use = p->in_use, .in_use_peak = p->in_use_peak, .held = p->held,
-                              .held_peak = p->held_peak, .arena = p->arena, .padding = p->padding, .limit = p->limit};
+    fnx_memory_report full = {.struct_size = size,
+                              .in_use = p->in_use,
+                              .in_use_peak = p->in_use_peak,
+                              .held = p->held,
+                              .held_peak = p->held_peak,
+                              .arena = p->arena,
+                              .padding = p->padding,
+                              .limit = p->limit};
     pthread_mutex_unlock(&p->lock);
     __builtin_memcpy(out, &full, size < sizeof full ? size : sizeof full);
 }

@@ -7,8 +7,8 @@
 typedef struct fnx_pool fnx_pool;
 
 typedef struct fnx_storage {
-    int32_t refs; /* atomic */
-    int32_t maps; /* views handed to the program: neither written nor moved while > 0 (atomic) */
+    int32_t refs;      /* atomic */
+    int32_t maps;      /* views handed to the program: neither written nor moved while > 0 (atomic) */
     uint64_t bytes;    /* of the value */
     uint64_t capacity; /* of the allocation */
     fnx_binding at;

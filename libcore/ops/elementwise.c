@@ -8,7 +8,7 @@
 #define BINARY(name) \
     fnx_tensor *fnx_##name(fnx_tensor *a, fnx_tensor *b) { return fnx_record_binary(FNX_OP_##name, a, b); }
 #define BINARY_SCALAR(name) \
-    BINARY(name)            \
+    BINARY(name) \
     fnx_tensor *fnx_##name##_scalar(fnx_tensor *a, double s) { return fnx_record_scalar(FNX_OP_##name, a, s, 0); }
 
 BINARY_SCALAR(add)

@@ -18,7 +18,8 @@ static const char *name_of(const fnx_tensor *y) { return fnx_ops[y->op].name; }
 fnx_status fnx_infer_count(fnx_tensor *y) {
     if (fnx_shape_count(y) == FNX_OK) return FNX_OK;
     char text[FNX_DESCRIBE_BYTES];
-    return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the result would be %s: sizes are negative, or their product overflows", name_of(y), fnx_tensor_describe(y, text));
+    return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the result would be %s: sizes are negative, or their product overflows",
+                           name_of(y), fnx_tensor_describe(y, text));
 }
 
 fnx_status fnx_infer_takes(fnx_tensor *y, int k) {
@@ -26,7 +27,8 @@ fnx_status fnx_infer_takes(fnx_tensor *y, int k) {
     if (!x || fnx_ops[y->op].dtypes >> x->dtype & 1) return FNX_OK;
     char text[FNX_DESCRIBE_BYTES], list[96];
     fnx_dtype_list(fnx_ops[y->op].dtypes, list, sizeof list);
-    return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: operand %d is %s, but the op takes %s: fnx_cast() it", name_of(y), k, fnx_tensor_describe(x, text), list);
+    return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: operand %d is %s, but the op takes %s: fnx_cast() it", name_of(y), k,
+                           fnx_tensor_describe(x, text), list);
 }
 
 void fnx_infer_like(fnx_tensor *y, const fnx_tensor *x) {
@@ -37,7 +39,8 @@ void fnx_infer_like(fnx_tensor *y, const fnx_tensor *x) {
 static fnx_status same_dtype(fnx_tensor *y, const fnx_tensor *a, const fnx_tensor *b) {
     if (a->dtype == b->dtype) return FNX_OK;
     TEXTS(a, b);
-    return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: dtypes differ: %s and %s; nothing is promoted, fnx_cast() one", name_of(y), a_text, b_text);
+    return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: dtypes differ: %s and %s; nothing is promoted, fnx_cast() one",
+                           name_of(y), a_text, b_text);
 }
 
 /* y's sizes widened so that these broadcast to them. */
@@ -57,7 +60,9 @@ static bool broadcast(fnx_tensor *y, int rank, const int64_t *size) {
 
 static fnx_status no_broadcast(fnx_tensor *y, const fnx_tensor *a, const fnx_tensor *b) {
     TEXTS(a, b);
-    return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: shapes do not broadcast: %s and %s; from the last axis on, sizes must be equal or 1", name_of(y), a_text, b_text);
+    return fnx_tensor_fail(y, FNX_E_SHAPE,
+                           "%s: shapes do not broadcast: %s and %s; from the last axis on, sizes must be equal or 1",
+                           name_of(y), a_text, b_text);
 }
 
 /* ---- elementwise ------------------------------------------------------------------------------------------------------------ */
@@ -94,7 +99,8 @@ fnx_status infer_where(fnx_tensor *y) {
     if (!a || !b) a = b = a ? a : b;
     if (!c || c->dtype != FNX_BOOL) {
         char text[FNX_DESCRIBE_BYTES];
-        return fnx_tensor_fail(y, FNX_E_DTYPE, "where: the condition is %s, not bool: compare or fnx_cast() it", c ? fnx_tensor_describe(c, text) : "a scalar");
+        return fnx_tensor_fail(y, FNX_E_DTYPE, "where: the condition is %s, not bool: compare or fnx_cast() it",
+                               c ? fnx_tensor_describe(c, text) : "a scalar");
     }
     if (!a) return fnx_tensor_fail(y, FNX_E_INVALID, "where: both values are scalars: fnx_fill_like() one");
     FNX_TRY(same_dtype(y, a, b));
@@ -118,7 +124,8 @@ fnx_status infer_source(fnx_tensor *y) {
     char list[96];
     fnx_dtype_list(fnx_ops[y->op].dtypes, list, sizeof list);
     if (!fnx_dtype_valid(y->dtype) || !(fnx_ops[y->op].dtypes >> y->dtype & 1))
-        return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: dtype %d (%s) is not one of %s", name_of(y), y->dtype, fnx_dtype_text(y->dtype), list);
+        return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: dtype %d (%s) is not one of %s", name_of(y), y->dtype,
+                               fnx_dtype_text(y->dtype), list);
     return fnx_shape_count(y);
 }
 
@@ -137,7 +144,9 @@ fnx_status infer_reduce_nonempty(fnx_tensor *y) {
     FNX_TRY(infer_reduce(y));
     if (x->count || !y->count) return FNX_OK;
     char text[FNX_DESCRIBE_BYTES];
-    return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: %s has no elements along the reduced axes: there is no extremum of nothing", name_of(y), fnx_tensor_describe(x, text));
+    return fnx_tensor_fail(y, FNX_E_SHAPE,
+                           "%s: %s has no elements along the reduced axes: there is no extremum of nothing", name_of(y),
+                           fnx_tensor_describe(x, text));
 }
 
 fnx_status infer_argmax(fnx_tensor *y) {
@@ -162,11 +171,15 @@ fnx_status infer_matmul(fnx_tensor *y) {
     FNX_TRY(fnx_infer_takes(y, 0));
     FNX_TRY(same_dtype(y, a, b));
     TEXTS(a, b);
-    if (a->rank < 2 || b->rank < 2) return fnx_tensor_fail(y, FNX_E_SHAPE, "matmul: operands need two axes at least: %s and %s", a_text, b_text);
+    if (a->rank < 2 || b->rank < 2)
+        return fnx_tensor_fail(y, FNX_E_SHAPE, "matmul: operands need two axes at least: %s and %s", a_text, b_text);
     int64_t m = a->size[a->rank - 2], k = a->size[a->rank - 1], k2 = b->size[b->rank - 2], n = b->size[b->rank - 1];
     if (k != k2)
-        return fnx_tensor_fail(y, FNX_E_SHAPE, "matmul: inner sizes differ: a is %s, b is %s (a's last axis %" PRId64 ", b's axis %d is %" PRId64 ")%s",
-                               a_text, b_text, k, b->rank - 2, k2, k == n ? "; did you mean fnx_transpose(b, -2, -1)?" : "");
+        return fnx_tensor_fail(y, FNX_E_SHAPE,
+                               "matmul: inner sizes differ: a is %s, b is %s (a's last axis %" PRId64
+                               ", b's axis %d is %" PRId64 ")%s",
+                               a_text, b_text, k, b->rank - 2, k2,
+                               k == n ? "; did you mean fnx_transpose(b, -2, -1)?" : "");
     y->dtype = a->dtype, y->rank = 0;
     if (!broadcast(y, a->rank - 2, a->size) || !broadcast(y, b->rank - 2, b->size)) return no_broadcast(y, a, b);
     y->size[y->rank] = m, y->size[y->rank + 1] = n;
@@ -179,12 +192,14 @@ fnx_status infer_matmul(fnx_tensor *y) {
 static fnx_status check_index(fnx_tensor *y, const fnx_tensor *x, const fnx_tensor *index, uint32_t axis) {
     TEXTS(x, index);
     if (index->dtype != FNX_I32 && index->dtype != FNX_I64)
-        return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: the index is %s, not i32 or i64: fnx_cast() it", name_of(y), index_text);
+        return fnx_tensor_fail(y, FNX_E_DTYPE, "%s: the index is %s, not i32 or i64: fnx_cast() it", name_of(y),
+                               index_text);
     if (index->rank != x->rank)
         return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the index %s needs the rank of %s", name_of(y), index_text, x_text);
     for (int d = 0; d < x->rank; d++)
         if ((uint32_t)d != axis && index->size[d] > x->size[d])
-            return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the index %s is longer than %s along axis %d", name_of(y), index_text, x_text, d);
+            return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: the index %s is longer than %s along axis %d", name_of(y),
+                                   index_text, x_text, d);
     return FNX_OK;
 }
 
@@ -204,7 +219,8 @@ fnx_status infer_scatter(fnx_tensor *y) {
     FNX_TRY(check_index(y, target, index, ((const fnx_attr_axis *)fnx_attr(y))->axis));
     if (update->rank != index->rank || memcmp(update->size, index->size, sizeof *index->size * index->rank)) {
         TEXTS(index, update);
-        return fnx_tensor_fail(y, FNX_E_SHAPE, "scatter_add: the update %s needs the shape of the index %s", update_text, index_text);
+        return fnx_tensor_fail(y, FNX_E_SHAPE, "scatter_add: the update %s needs the shape of the index %s",
+                               update_text, index_text);
     }
     fnx_infer_like(y, target);
     return FNX_OK;
@@ -218,7 +234,8 @@ fnx_status infer_reshape(fnx_tensor *y) {
     FNX_TRY(fnx_infer_count(y));
     if (y->count == x->count) return FNX_OK;
     TEXTS(x, y);
-    return fnx_tensor_fail(y, FNX_E_SHAPE, "reshape: %s has %" PRId64 " elements, %s %" PRId64, x_text, x->count, y_text, y->count);
+    return fnx_tensor_fail(y, FNX_E_SHAPE, "reshape: %s has %" PRId64 " elements, %s %" PRId64, x_text, x->count,
+                           y_text, y->count);
 }
 
 fnx_status infer_permute(fnx_tensor *y) {
@@ -237,7 +254,8 @@ fnx_status infer_expand(fnx_tensor *y) {
     for (int d = 0; d < x->rank && ok; d++) ok = x->size[d] == 1 || x->size[d] == y->size[d + y->rank - x->rank];
     if (ok) return FNX_OK;
     TEXTS(x, y);
-    return fnx_tensor_fail(y, FNX_E_SHAPE, "expand: %s does not expand to %s: only axes of size 1 grow", x_text, y_text);
+    return fnx_tensor_fail(y, FNX_E_SHAPE, "expand: %s does not expand to %s: only axes of size 1 grow", x_text,
+                           y_text);
 }
 
 /* start + (size - 1) * step stays inside; `whole`: the axis. */
@@ -255,8 +273,10 @@ static fnx_status check_region(fnx_tensor *y, const fnx_tensor *whole, const int
         int64_t start = (int64_t)fnx_scalars(y)[d];
         if (inside(start, sizes[d], step[d], whole->size[d])) continue;
         char text[FNX_DESCRIBE_BYTES];
-        return fnx_tensor_fail(y, FNX_E_SHAPE, "%s: %" PRId64 " elements from %" PRId64 " with step %" PRId64 " do not fit into axis %d of %s", name_of(y),
-                               sizes[d], start, step[d], d, fnx_tensor_describe(whole, text));
+        return fnx_tensor_fail(y, FNX_E_SHAPE,
+                               "%s: %" PRId64 " elements from %" PRId64 " with step %" PRId64
+                               " do not fit into axis %d of %s",
+                               name_of(y), sizes[d], start, step[d], d, fnx_tensor_describe(whole, text));
     }
     return FNX_OK;
 }
@@ -291,7 +311,9 @@ fnx_status infer_concat(fnx_tensor *y) {
         for (int d = 0; d < first->rank && fits; d++) fits = (uint32_t)d == axis || x->size[d] == first->size[d];
         if (!fits || !fnx_size_add(y->size[axis], x->size[axis], &y->size[axis])) {
             TEXTS(first, x);
-            return fnx_tensor_fail(y, FNX_E_SHAPE, "concat: operand %d, %s, does not fit to operand 0, %s: all axes but %u must be equal", k, x_text, first_text, axis);
+            return fnx_tensor_fail(
+                y, FNX_E_SHAPE, "concat: operand %d, %s, does not fit to operand 0, %s: all axes but %u must be equal",
+                k, x_text, first_text, axis);
         }
     }
     return fnx_infer_count(y);
@@ -302,10 +324,12 @@ fnx_status infer_pad(fnx_tensor *y) {
     const fnx_attr_pad *a = fnx_attr(y);
     fnx_infer_like(y, x);
     for (int d = 0; d < x->rank; d++)
-        if (a->low[d] < 0 || a->high[d] < 0 || !fnx_size_add(y->size[d], a->low[d], &y->size[d]) || !fnx_size_add(y->size[d], a->high[d], &y->size[d])) {
+        if (a->low[d] < 0 || a->high[d] < 0 || !fnx_size_add(y->size[d], a->low[d], &y->size[d]) ||
+            !fnx_size_add(y->size[d], a->high[d], &y->size[d])) {
             char text[FNX_DESCRIBE_BYTES];
-            return fnx_tensor_fail(y, FNX_E_SHAPE, "pad: %" PRId64 " before and %" PRId64 " after axis %d of %s: both must be >= 0", a->low[d], a->high[d], d,
-                                   fnx_tensor_describe(x, text));
+            return fnx_tensor_fail(y, FNX_E_SHAPE,
+                                   "pad: %" PRId64 " before and %" PRId64 " after axis %d of %s: both must be >= 0",
+                                   a->low[d], a->high[d], d, fnx_tensor_describe(x, text));
         }
     return fnx_infer_count(y);
 }

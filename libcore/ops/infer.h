@@ -4,10 +4,11 @@
 
 #include "ops/op.h"
 
-#define FNX_INFER_RULES(RULE)                                                                                          \
-    RULE(arithmetic) RULE(same) RULE(compare) RULE(where) RULE(cast) RULE(source) RULE(reduce) RULE(reduce_nonempty)   \
-    RULE(argmax) RULE(matmul) RULE(conv) RULE(given) RULE(max_pool) RULE(avg_pool) RULE(gather) RULE(scatter)          \
-    RULE(reshape) RULE(permute) RULE(expand) RULE(slice) RULE(slice_assign) RULE(concat) RULE(pad) RULE(softmax)
+#define FNX_INFER_RULES(RULE) \
+    RULE(arithmetic) \
+    RULE(same) RULE(compare) RULE(where) RULE(cast) RULE(source) RULE(reduce) RULE(reduce_nonempty) RULE(argmax) \
+        RULE(matmul) RULE(conv) RULE(given) RULE(max_pool) RULE(avg_pool) RULE(gather) RULE(scatter) RULE(reshape) \
+            RULE(permute) RULE(expand) RULE(slice) RULE(slice_assign) RULE(concat) RULE(pad) RULE(softmax)
 
 #define FNX_INFER_PROTOTYPE_(rule) fnx_status infer_##rule(fnx_tensor *y);
 FNX_INFER_RULES(FNX_INFER_PROTOTYPE_)

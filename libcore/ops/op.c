@@ -25,8 +25,13 @@
 #define SR FNX_SAVES_RESULT
 #define SUM 1
 
-#define OP(number, identifier, n_operands, n_scalars, n_results, attributes, ...)                                     \
-    [number] = {.name = #identifier, .id = number, .operands = n_operands, .scalars = n_scalars, .attr_bytes = attributes, __VA_ARGS__},
+#define OP(number, identifier, n_operands, n_scalars, n_results, attributes, ...) \
+    [number] = {.name = #identifier, \
+                .id = number, \
+                .operands = n_operands, \
+                .scalars = n_scalars, \
+                .attr_bytes = attributes, \
+                __VA_ARGS__},
 
 const fnx_op_info fnx_ops[FNX_OP_LIMIT] = {
 #include "ops/ops.def"

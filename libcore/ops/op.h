@@ -12,13 +12,13 @@
 
 enum { FNX_CLASS_PRIMITIVE = 1, FNX_CLASS_COMPOSITE, FNX_CLASS_VIEW, FNX_CLASS_SOURCE };
 
-enum { /* fnx_op_info.flags */
-    FNX_OPF_ALIGNED = 1,   /* elementwise: operands iterate with the result */
-    FNX_OPF_SCALAR = 2,    /* one operand may be a scalar */
-    FNX_OPF_CLASS = 4,     /* the class of its scalar is in the key */
-    FNX_OPF_INDEXED = 8,   /* a node gets its element's number as its last operand */
-    FNX_OPF_COMMUTES = 16,
-    FNX_OPF_SIZES = 32     /* the result's sizes are structural: given by the caller, not inferred */
+enum {                      /* fnx_op_info.flags */
+       FNX_OPF_ALIGNED = 1, /* elementwise: operands iterate with the result */
+       FNX_OPF_SCALAR = 2,  /* one operand may be a scalar */
+       FNX_OPF_CLASS = 4,   /* the class of its scalar is in the key */
+       FNX_OPF_INDEXED = 8, /* a node gets its element's number as its last operand */
+       FNX_OPF_COMMUTES = 16,
+       FNX_OPF_SIZES = 32 /* the result's sizes are structural: given by the caller, not inferred */
 };
 
 enum { FNX_SAVES_RESULT = 128 }; /* saves: bit k: operand k */
@@ -47,7 +47,7 @@ typedef struct fnx_op_info {
     const char *onnx;
 } fnx_op_info;
 
-enum { FNX_OP_LIMIT = 128 }; /* ids of core ops are below */
+enum { FNX_OP_LIMIT = 128 };                    /* ids of core ops are below */
 extern const fnx_op_info fnx_ops[FNX_OP_LIMIT]; /* name NULL: no such op */
 
 #endif

@@ -9,16 +9,16 @@
 
 typedef struct fnx_call {
     uint16_t op;
-    uint16_t n_operands;        /* scalar operands included */
-    uint8_t scalar_mask;        /* operands that are scalars: in[k] is not read */
+    uint16_t n_operands; /* scalar operands included */
+    uint8_t scalar_mask; /* operands that are scalars: in[k] is not read */
     uint8_t n_scalars;
-    uint8_t dtype;              /* results whose dtype is not inferred (sources, cast) */
-    uint8_t rank;               /* with `sizes` */
+    uint8_t dtype; /* results whose dtype is not inferred (sources, cast) */
+    uint8_t rank;  /* with `sizes` */
     fnx_tensor *const *in;
-    const void *attr;           /* fnx_ops[op].attr_bytes */
+    const void *attr; /* fnx_ops[op].attr_bytes */
     const uint64_t *scalars;
-    const int64_t *sizes;       /* NULL: inferred */
-    fnx_device *device;         /* sources; NULL: that of the operands */
+    const int64_t *sizes; /* NULL: inferred */
+    fnx_device *device;   /* sources; NULL: that of the operands */
 } fnx_call;
 
 fnx_tensor *fnx_record(const fnx_call *call);

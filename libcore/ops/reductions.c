@@ -31,7 +31,8 @@ static fnx_tensor *reduce(int op, fnx_tensor *x, fnx_axes axes, bool keep) {
     if (!fnx_usable(x)) return fnx_unusable(fnx_ops[op].name, 0, x);
     if (!axes_mask(x, axes, &attr.axes, &bad)) {
         char text[FNX_DESCRIBE_BYTES];
-        return fnx_tensor_failed(FNX_E_SHAPE, "%s: axis %d is out of range, or named twice, for %s", fnx_ops[op].name, bad, fnx_tensor_describe(x, text));
+        return fnx_tensor_failed(FNX_E_SHAPE, "%s: axis %d is out of range, or named twice, for %s", fnx_ops[op].name,
+                                 bad, fnx_tensor_describe(x, text));
     }
     fnx_tensor *y = fnx_record(&(fnx_call){.op = (uint16_t)op, .n_operands = 1, .in = &x, .attr = &attr});
     return keep ? y : without(y, attr.axes);

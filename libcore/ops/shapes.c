@@ -10,7 +10,9 @@ static fnx_tensor *bad_axis(const char *op, const fnx_tensor *x, int axis) {
     return fnx_tensor_failed(FNX_E_SHAPE, "%s: axis %d is out of range for %s", op, axis, fnx_tensor_describe(x, text));
 }
 
-static fnx_tensor *no_array(const char *op, const char *name) { return fnx_tensor_failed(FNX_E_INVALID, "%s: %s is NULL", op, name); }
+static fnx_tensor *no_array(const char *op, const char *name) {
+    return fnx_tensor_failed(FNX_E_INVALID, "%s: %s is NULL", op, name);
+}
 
 static fnx_tensor *last_error(void) { return fnx_tensor_failed_from_last(); }
 
@@ -19,7 +21,8 @@ fnx_tensor *fnx_reshape(fnx_tensor *x, int rank, const int64_t *sizes) {
     int open = -1;
     char text[FNX_DESCRIBE_BYTES];
     if (!fnx_usable(x)) return fnx_unusable("reshape", 0, x);
-    if (rank < 0 || rank > (int)FNX_MAX_RANK) return fnx_tensor_failed(FNX_E_SHAPE, "reshape: rank %d is not in 0 to %u", rank, FNX_MAX_RANK);
+    if (rank < 0 || rank > (int)FNX_MAX_RANK)
+        return fnx_tensor_failed(FNX_E_SHAPE, "reshape: rank %d is not in 0 to %u", rank, FNX_MAX_RANK);
     if (rank && !sizes) return no_array("reshape", "sizes");
     for (int d = 0; d < rank; d++) {
         resolved[d] = sizes[d];
@@ -28,10 +31,12 @@ fnx_tensor *fnx_reshape(fnx_tensor *x, int rank, const int64_t *sizes) {
     if (fnx_shape_check("reshape", x->dtype, rank, resolved, &known)) return last_error();
     if (open >= 0) {
         if (known == 0 || x->count % known)
-            return fnx_tensor_failed(FNX_E_SHAPE, "reshape: the elements of %s do not fill the other sizes evenly", fnx_tensor_describe(x, text));
+            return fnx_tensor_failed(FNX_E_SHAPE, "reshape: the elements of %s do not fill the other sizes evenly",
+                                     fnx_tensor_describe(x, text));
         resolved[open] = x->count / known;
     }
-    return fnx_record(&(fnx_call){.op = FNX_OP_reshape, .n_operands = 1, .in = &x, .rank = (uint8_t)rank, .sizes = resolved});
+    return fnx_record(
+        &(fnx_call){.op = FNX_OP_reshape, .n_operands = 1, .in = &x, .rank = (uint8_t)rank, .sizes = resolved});
 }
 
 fnx_tensor *fnx_flatten(fnx_tensor *x, int first_axis) {
@@ -54,7 +59,8 @@ fnx_tensor *fnx_permute(fnx_tensor *x, const int *axes) {
         int a;
         if (!fnx_shape_axis(x->rank, axes[d], &a) || seen >> a & 1) {
             char text[FNX_DESCRIBE_BYTES];
-            return fnx_tensor_failed(FNX_E_SHAPE, "permute: axis %d is out of range, or named twice, for %s", axes[d], fnx_tensor_describe(x, text));
+            return fnx_tensor_failed(FNX_E_SHAPE, "permute: axis %d is out of range, or named twice, for %s", axes[d],
+                                     fnx_tensor_describe(x, text));
         }
         seen |= 1u << a;
         attr.from[d] = (uint8_t)a;
@@ -77,9 +83,11 @@ fnx_tensor *fnx_expand(fnx_tensor *x, int rank, const int64_t *sizes) {
     if (rank < x->rank || rank > (int)FNX_MAX_RANK)
         return fnx_tensor_failed(FNX_E_SHAPE, "expand: rank %d is not in %d to %u", rank, x->rank, FNX_MAX_RANK);
     if (rank && !sizes) return no_array("expand", "sizes");
-    for (int d = 0; d < rank; d++) resolved[d] = sizes[d] == -1 && d >= rank - x->rank ? x->size[d - rank + x->rank] : sizes[d];
+    for (int d = 0; d < rank; d++)
+        resolved[d] = sizes[d] == -1 && d >= rank - x->rank ? x->size[d - rank + x->rank] : sizes[d];
     if (fnx_shape_check("expand", x->dtype, rank, resolved, &count)) return last_error();
-    return fnx_record(&(fnx_call){.op = FNX_OP_expand, .n_operands = 1, .in = &x, .rank = (uint8_t)rank, .sizes = resolved});
+    return fnx_record(
+        &(fnx_call){.op = FNX_OP_expand, .n_operands = 1, .in = &x, .rank = (uint8_t)rank, .sizes = resolved});
 }
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------------- */
@@ -103,7 +111,13 @@ fnx_tensor *fnx_slice_all(fnx_tensor *x, const int64_t *starts, const int64_t *s
     if (fnx_shape_check("slice", x->dtype, x->rank, sizes, &count)) return last_error();
     fnx_attr_slice attr = steps_of(x, steps);
     starts_of(x, starts, from);
-    return fnx_record(&(fnx_call){.op = FNX_OP_slice, .n_operands = 1, .in = &x, .attr = &attr, .scalars = from, .n_scalars = x->rank, .rank = x->rank,
+    return fnx_record(&(fnx_call){.op = FNX_OP_slice,
+                                  .n_operands = 1,
+                                  .in = &x,
+                                  .attr = &attr,
+                                  .scalars = from,
+                                  .n_scalars = x->rank,
+                                  .rank = x->rank,
                                   .sizes = sizes});
 }
 
@@ -124,7 +138,8 @@ fnx_tensor *fnx_slice_assign(fnx_tensor *x, fnx_tensor *update, const int64_t *s
     if (x->rank && !starts) return no_array("slice_assign", "starts");
     fnx_attr_slice attr = steps_of(x, steps_or_null);
     starts_of(x, starts, from);
-    return fnx_record(&(fnx_call){.op = FNX_OP_slice_assign, .n_operands = 2, .in = in, .attr = &attr, .scalars = from, .n_scalars = x->rank});
+    return fnx_record(&(fnx_call){
+        .op = FNX_OP_slice_assign, .n_operands = 2, .in = in, .attr = &attr, .scalars = from, .n_scalars = x->rank});
 }
 
 fnx_tensor *fnx_concat(fnx_tensor *const *xs, int n, int axis) {
@@ -141,9 +156,11 @@ fnx_tensor *fnx_pad(fnx_tensor *x, const int64_t *low, const int64_t *high, doub
     uint64_t bits;
     if (!fnx_usable(x)) return fnx_unusable("pad", 0, x);
     if (x->rank && (!low || !high)) return no_array("pad", low ? "high" : "low");
-    if (!fnx_scalar_bits(x->dtype, value, &bits)) return fnx_tensor_failed(FNX_E_DTYPE, "pad: %g is no %s", value, fnx_dtype_text(x->dtype));
+    if (!fnx_scalar_bits(x->dtype, value, &bits))
+        return fnx_tensor_failed(FNX_E_DTYPE, "pad: %g is no %s", value, fnx_dtype_text(x->dtype));
     for (int d = 0; d < x->rank; d++) attr.low[d] = low[d], attr.high[d] = high[d];
-    return fnx_record(&(fnx_call){.op = FNX_OP_pad, .n_operands = 1, .in = &x, .attr = &attr, .scalars = &bits, .n_scalars = 1});
+    return fnx_record(
+        &(fnx_call){.op = FNX_OP_pad, .n_operands = 1, .in = &x, .attr = &attr, .scalars = &bits, .n_scalars = 1});
 }
 
 /* ---- indexes ---------------------------------------------------------------------------------------------------------------- */
@@ -170,15 +187,19 @@ fnx_tensor *fnx_one_hot(fnx_tensor *index, int64_t depth, int dtype) {
     if (!fnx_usable(index)) return fnx_unusable("one_hot", 0, index);
     char text[FNX_DESCRIBE_BYTES];
     fnx_tensor_describe(index, text);
-    if (!(FNX_MASK(index->dtype) & FNX_MASK_INTS)) return fnx_tensor_failed(FNX_E_DTYPE, "one_hot: the index is %s, not integers: fnx_cast() it", text);
-    if (index->rank >= (int)FNX_MAX_RANK) return fnx_tensor_failed(FNX_E_SHAPE, "one_hot: there is no axis left for the depth: the index is %s", text);
-    if (depth < 1) return fnx_tensor_failed(FNX_E_INVALID, "one_hot: the depth is %lld, not at least 1", (long long)depth);
+    if (!(FNX_MASK(index->dtype) & FNX_MASK_INTS))
+        return fnx_tensor_failed(FNX_E_DTYPE, "one_hot: the index is %s, not integers: fnx_cast() it", text);
+    if (index->rank >= (int)FNX_MAX_RANK)
+        return fnx_tensor_failed(FNX_E_SHAPE, "one_hot: there is no axis left for the depth: the index is %s", text);
+    if (depth < 1)
+        return fnx_tensor_failed(FNX_E_INVALID, "one_hot: the depth is %lld, not at least 1", (long long)depth);
     FNX_SCOPE_QUIET;
     int64_t sizes[FNX_MAX_RANK];
     int rank = index->rank;
     for (int d = 0; d < rank; d++) sizes[d] = index->size[d];
     sizes[rank] = 1;
-    fnx_tensor *column = fnx_cast(fnx_reshape(index, rank + 1, sizes), FNX_I64); /* a depth may be more than u8 can count */
+    fnx_tensor *column =
+        fnx_cast(fnx_reshape(index, rank + 1, sizes), FNX_I64); /* a depth may be more than u8 can count */
     sizes[rank] = depth;
     for (int d = 0; d < rank; d++) sizes[d] = 1;
     fnx_tensor *numbers = fnx_iota(index->device, FNX_I64, rank + 1, sizes, rank);

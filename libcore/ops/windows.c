@@ -37,10 +37,12 @@ fnx_tensor *fnx_linear(fnx_tensor *x, fnx_tensor *w, fnx_tensor *b) {
     if (!fnx_usable(w)) return fnx_unusable("linear", 1, w);
     if (b && !fnx_usable(b)) return fnx_unusable("linear", 2, b);
     if (w->rank != 2 || x->rank < 1 || x->size[x->rank - 1] != w->size[1])
-        return fnx_tensor_failed(FNX_E_SHAPE, "linear: x is %s, w is %s: w must be [out, in] with in = x's last size", fnx_tensor_describe(x, xt), fnx_tensor_describe(w, wt));
+        return fnx_tensor_failed(FNX_E_SHAPE, "linear: x is %s, w is %s: w must be [out, in] with in = x's last size",
+                                 fnx_tensor_describe(x, xt), fnx_tensor_describe(w, wt));
     if (b && (b->rank != 1 || b->size[0] != w->size[0])) {
         char bt[FNX_DESCRIBE_BYTES];
-        return fnx_tensor_failed(FNX_E_SHAPE, "linear: the bias %s needs one element per row of w %s", fnx_tensor_describe(b, bt), fnx_tensor_describe(w, wt));
+        return fnx_tensor_failed(FNX_E_SHAPE, "linear: the bias %s needs one element per row of w %s",
+                                 fnx_tensor_describe(b, bt), fnx_tensor_describe(w, wt));
     }
     FNX_SCOPE_QUIET;
     fnx_tensor *y = fnx_matmul(x, fnx_transpose(w, 0, 1));
@@ -62,7 +64,8 @@ fnx_tensor *fnx_conv2d_with(fnx_tensor *x, fnx_tensor *w, fnx_tensor *b, const f
     if (!fnx_usable(b)) return fnx_unusable("conv2d", 2, b);
     if (b->rank != 1 || b->size[0] != y->size[1]) {
         char bt[FNX_DESCRIBE_BYTES], yt[FNX_DESCRIBE_BYTES];
-        return fnx_tensor_failed(FNX_E_SHAPE, "conv2d: the bias %s needs one element per channel of the result %s", fnx_tensor_describe(b, bt), fnx_tensor_describe(y, yt));
+        return fnx_tensor_failed(FNX_E_SHAPE, "conv2d: the bias %s needs one element per channel of the result %s",
+                                 fnx_tensor_describe(b, bt), fnx_tensor_describe(y, yt));
     }
     FNX_SCOPE_QUIET;
     return fnx_pass(fnx_add(y, fnx_reshape(b, FNX_SHAPE(b->size[0], 1, 1))));

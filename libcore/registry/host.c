@@ -122,8 +122,8 @@ fnx_status fnx_call_end(fnx_plugin_call *call, const char *what, int32_t code) {
     current = call->outer;
     if (!code) return FNX_OK;
     if (code > 0) {
-        code = fnx_error_set(FNX_E_INTERNAL, "%s of plugin %s returned %d, which is no status", what, call->plugin,
-                             code);
+        code =
+            fnx_error_set(FNX_E_INTERNAL, "%s of plugin %s returned %d, which is no status", what, call->plugin, code);
     } else if (!call->reported) {
         (void)fnx_error_set(code, "%s of plugin %s: %s", what, call->plugin, fnx_status_name(code));
     }

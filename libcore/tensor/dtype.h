@@ -5,7 +5,14 @@
 #include <fornax-plugin/types.h>
 #include <stdbool.h>
 
-typedef enum fnx_dtype_kind { FNX_KIND_NONE, FNX_KIND_BOOL, FNX_KIND_INT, FNX_KIND_UINT, FNX_KIND_FLOAT, FNX_KIND_COMPLEX } fnx_dtype_kind;
+typedef enum fnx_dtype_kind {
+    FNX_KIND_NONE,
+    FNX_KIND_BOOL,
+    FNX_KIND_INT,
+    FNX_KIND_UINT,
+    FNX_KIND_FLOAT,
+    FNX_KIND_COMPLEX
+} fnx_dtype_kind;
 
 typedef struct fnx_dtype_info {
     const char *name; /* "f32" */

@@ -75,7 +75,7 @@ static void bury(fnx_tensor *t) {
     pthread_mutex_lock(&lock);
     if (!used_after_release)
         used_after_release = fnx_error_new(FNX_E_INVALID, "a tensor was used after the scope that owned it had closed: "
-                                           "fnx_return() it from that scope, or fnx_retain() it");
+                                                          "fnx_return() it from that scope, or fnx_retain() it");
     pthread_mutex_unlock(&lock);
     t->state = FNX_FAILED, t->error = used_after_release, t->owner = NULL;
     t->refs = INT32_MAX / 2, t->handles = 0, t->flags = 0, t->n_operands = 0, t->variable = NULL;
@@ -134,9 +134,11 @@ void fnx_own_slow(fnx_thread *me) {
     else me->n_handles--; /* the last handle is leaked rather than written out of bounds */
     if (me->scope_start == 0 && me->n_handles >= ROOT_WARN_TENSORS && !me->warned_root) {
         me->warned_root = true;
-        fnx_log_write(FNX_TOPIC_TENSOR, FNX_LOG_WARNING,
-                      "%lld tensors belong to the thread's root scope and live until the thread ends: open a FNX_SCOPE; "
-                      "in the loop that makes them", (long long)me->n_handles);
+        fnx_log_write(
+            FNX_TOPIC_TENSOR, FNX_LOG_WARNING,
+            "%lld tensors belong to the thread's root scope and live until the thread ends: open a FNX_SCOPE; "
+            "in the loop that makes them",
+            (long long)me->n_handles);
     }
 }
 

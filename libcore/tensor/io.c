@@ -8,15 +8,17 @@
 
 /* ---- in -------------------------------------------------------------------------------------------------------------- */
 
-fnx_tensor *fnx_tensor_from(fnx_device *device, int dtype, int rank, const int64_t *sizes, const void *data, int flags) {
+fnx_tensor *fnx_tensor_from(fnx_device *device, int dtype, int rank, const int64_t *sizes, const void *data,
+                            int flags) {
     int64_t count = 0;
     if (fnx_device_status(device)) return fnx_tensor_failed_from_last();
     if (dtype == 0) dtype = device->settings.float_dtype;
     if (!fnx_dtype_valid(dtype) || !(FNX_MASK(dtype) & FNX_MASK_ANY))
-        return fnx_tensor_failed(FNX_E_DTYPE, "tensor_from: dtype %d (%s) is not supported", dtype, fnx_dtype_text(dtype));
-    if (flags & ~FNX_BORROW) return fnx_tensor_failed(FNX_E_INVALID, "tensor_from: unknown flags 0x%x", (unsigned)flags);
-    if (fnx_shape_check("tensor_from", dtype, rank, sizes, &count))
-        return fnx_tensor_failed_from_last();
+        return fnx_tensor_failed(FNX_E_DTYPE, "tensor_from: dtype %d (%s) is not supported", dtype,
+                                 fnx_dtype_text(dtype));
+    if (flags & ~FNX_BORROW)
+        return fnx_tensor_failed(FNX_E_INVALID, "tensor_from: unknown flags 0x%x", (unsigned)flags);
+    if (fnx_shape_check("tensor_from", dtype, rank, sizes, &count)) return fnx_tensor_failed_from_last();
     size_t bytes = (size_t)count * fnx_dtypes[dtype].bytes;
     if (!data && bytes) return fnx_tensor_failed(FNX_E_INVALID, "tensor_from: data is NULL");
     fnx_storage *storage = NULL;
@@ -72,8 +74,8 @@ fnx_status fnx_tensor_read(fnx_tensor *t, void *out, size_t bytes) {
     else if (fnx_make_stored(t)) code = fnx_error_raise(t->error);
     else if (bytes != bytes_of(t)) {
         char text[FNX_DESCRIBE_BYTES];
-        code = fnx_error_set(FNX_E_INVALID, "tensor_read: %s has %zu bytes, the buffer %zu", fnx_tensor_describe(t, text),
-                             bytes_of(t), bytes);
+        code = fnx_error_set(FNX_E_INVALID, "tensor_read: %s has %zu bytes, the buffer %zu",
+                             fnx_tensor_describe(t, text), bytes_of(t), bytes);
     } else if (!out && bytes) return fnx_error_set(FNX_E_INVALID, "tensor_read: out is NULL");
     else code = download(t, out, bytes);
     if (code && out) memset(out, 0, bytes);
@@ -82,7 +84,8 @@ fnx_status fnx_tensor_read(fnx_tensor *t, void *out, size_t bytes) {
 
 static double to_double(int dtype, const void *p) {
     switch (dtype) {
-    case FNX_BOOL: case FNX_U8: return *(const uint8_t *)p;
+    case FNX_BOOL:
+    case FNX_U8: return *(const uint8_t *)p;
     case FNX_I32: return *(const int32_t *)p;
     case FNX_I64: return (double)*(const int64_t *)p;
     case FNX_F32: return *(const float *)p;
@@ -118,7 +121,8 @@ fnx_status fnx_tensor_map(fnx_tensor *t, int flags, fnx_host_view *out) {
     if (fnx_make_stored(t)) return fnx_error_raise(t->error);
     mapping *m = calloc(1, sizeof *m);
     if (!m) return fnx_error_set(FNX_E_NO_MEMORY, "tensor_map: no host memory");
-    bool direct = fnx_hardware_host_memory(t->device->hardware) && (t->layout == FNX_ROW_MAJOR || flags & FNX_MAP_STRIDED);
+    bool direct =
+        fnx_hardware_host_memory(t->device->hardware) && (t->layout == FNX_ROW_MAJOR || flags & FNX_MAP_STRIDED);
     fnx_status code;
     if (direct) {
         code = fnx_hardware_sync(t->device->hardware);
@@ -127,7 +131,8 @@ fnx_status fnx_tensor_map(fnx_tensor *t, int flags, fnx_host_view *out) {
         out->data = (const void *)(uintptr_t)t->storage->at.address;
     } else {
         m->copy = fnx_alloc(bytes_of(t) + 1);
-        code = m->copy ? download(t, m->copy, bytes_of(t)) : fnx_error_set(FNX_E_NO_MEMORY, "tensor_map: no host memory");
+        code =
+            m->copy ? download(t, m->copy, bytes_of(t)) : fnx_error_set(FNX_E_NO_MEMORY, "tensor_map: no host memory");
         out->data = m->copy;
     }
     out->owner = m, out->rank = t->rank, out->dtype = t->dtype;

@@ -26,15 +26,15 @@ enum {
 /* Order of axes in storage, packed: last axis fastest, or axis 1 fastest ([n, h, w, c] for [n, c, h, w]). */
 enum { FNX_ROW_MAJOR = 0, FNX_CHANNELS_LAST = 1 };
 
-enum { /* fnx_tensor.flags */
-    FNX_T_KEEP = 1,      /* fnx_keep: stored by the next flush */
-    FNX_T_GRAD = 2,      /* requires grad */
-    FNX_T_CONSUMED = 4,  /* its tape was used by a backward */
-    FNX_T_LEAF = 8,      /* its tape ends here */
-    FNX_T_LINKED = 16,   /* holds references to its operands */
-    FNX_T_PINNED = 32,   /* its tape holds what the gradient reads */
-    FNX_T_SPILLED = 64,  /* operands, attributes and scalars are in `spill` */
-    FNX_T_COLD = 128     /* the last cache line is in use */
+enum {                     /* fnx_tensor.flags */
+       FNX_T_KEEP = 1,     /* fnx_keep: stored by the next flush */
+       FNX_T_GRAD = 2,     /* requires grad */
+       FNX_T_CONSUMED = 4, /* its tape was used by a backward */
+       FNX_T_LEAF = 8,     /* its tape ends here */
+       FNX_T_LINKED = 16,  /* holds references to its operands */
+       FNX_T_PINNED = 32,  /* its tape holds what the gradient reads */
+       FNX_T_SPILLED = 64, /* operands, attributes and scalars are in `spill` */
+       FNX_T_COLD = 128    /* the last cache line is in use */
 };
 
 enum { FNX_INLINE_OPERANDS = 3, FNX_INLINE_ATTR_BYTES = 16, FNX_INLINE_SCALARS = 2, FNX_NAME_BYTES = 48 };
@@ -57,7 +57,7 @@ struct fnx_tensor {
     int32_t id;          /* in the graph `epoch` of `owner`: >= 0 record, < 0: ~number of an input */
     uint32_t epoch;
     uint8_t scalar_mask, n_scalars, attr_bytes;
-    uint8_t layout; /* of storage: FNX_ROW_MAJOR, FNX_CHANNELS_LAST */
+    uint8_t layout;      /* of storage: FNX_ROW_MAJOR, FNX_CHANNELS_LAST */
     fnx_recorder *owner; /* NULL: failed before it had one */
     union {
         fnx_storage *storage;
@@ -94,7 +94,9 @@ enum { FNX_OP_NONE = 0 };
 
 /* ---- the record ------------------------------------------------------------------------------------------------------ */
 
-static inline fnx_tensor *const *fnx_operands(const fnx_tensor *t) { return t->flags & FNX_T_SPILLED ? t->spill->in : t->in; }
+static inline fnx_tensor *const *fnx_operands(const fnx_tensor *t) {
+    return t->flags & FNX_T_SPILLED ? t->spill->in : t->in;
+}
 static inline fnx_tensor *fnx_operand(const fnx_tensor *t, int k) { return fnx_operands(t)[k]; }
 static inline const void *fnx_attr(const fnx_tensor *t) { return t->flags & FNX_T_SPILLED ? t->spill->attr : t->attr; }
 static inline const uint64_t *fnx_scalars(const fnx_tensor *t) {
@@ -115,12 +117,15 @@ static inline double fnx_double_of_bits(uint64_t u) {
 
 /* Another thread's flush may change the state of what this thread recorded. */
 static inline int fnx_state(const fnx_tensor *t) { return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE); }
-static inline void fnx_set_state(fnx_tensor *t, int state) { __atomic_store_n(&t->state, (uint8_t)state, __ATOMIC_RELEASE); }
+static inline void fnx_set_state(fnx_tensor *t, int state) {
+    __atomic_store_n(&t->state, (uint8_t)state, __ATOMIC_RELEASE);
+}
 
 /* ---- failing ----------------------------------------------------------------------------------------------------------- */
 
 /* Makes t a failed tensor with this cause; the thread's last error stays as it is. Returns code. */
-fnx_status fnx_tensor_fail(fnx_tensor *t, fnx_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+fnx_status fnx_tensor_fail(fnx_tensor *t, fnx_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Makes y failed with x's cause. */
 void fnx_tensor_fail_like(fnx_tensor *y, const fnx_tensor *cause);
 /* Makes y failed with the cause why the device could not be opened. */

@@ -54,7 +54,9 @@ fnx_variable *fnx_variable_create(const char *name, fnx_tensor *initial, bool re
     static fnx_variable no_memory = {.is_static = true};
     fnx_variable *v = calloc(1, sizeof *v);
     if (!v) {
-        if (!no_memory.error) no_memory.name = (char *)"?", no_memory.error = fnx_error_new(FNX_E_NO_MEMORY, "variable %s: no host memory", name);
+        if (!no_memory.error)
+            no_memory.name = (char *)"?",
+            no_memory.error = fnx_error_new(FNX_E_NO_MEMORY, "variable %s: no host memory", name);
         return &no_memory;
     }
     v->refs = 1;
@@ -65,10 +67,13 @@ fnx_variable *fnx_variable_create(const char *name, fnx_tensor *initial, bool re
     else if (!initial) code = fnx_error_set(FNX_E_INVALID, "variable %s: the initial value is NULL", v->name);
     else if (fnx_state(initial) == FNX_FAILED) code = fnx_error_raise(initial->error);
     else if (requires_grad && !initial->device->autodiff)
-        code = fnx_error_set(FNX_E_GRADIENT, "variable %s requires a gradient, but its device tapes none: make its value on "
-                             "fnx_device_autodiff(device)", v->name);
+        code = fnx_error_set(FNX_E_GRADIENT,
+                             "variable %s requires a gradient, but its device tapes none: make its value on "
+                             "fnx_device_autodiff(device)",
+                             v->name);
     else if (requires_grad && !fnx_dtype_is_float(initial->dtype))
-        code = fnx_error_set(FNX_E_DTYPE, "variable %s requires a gradient, but its value is %s, no float", v->name, fnx_dtype_text(initial->dtype));
+        code = fnx_error_set(FNX_E_DTYPE, "variable %s requires a gradient, but its value is %s, no float", v->name,
+                             fnx_dtype_text(initial->dtype));
     else code = fnx_variable_set(v, initial);
     if (code) fail(v, code);
     return v;
@@ -92,11 +97,12 @@ fnx_status fnx_variable_set(fnx_variable *v, fnx_tensor *t) {
         char a[FNX_DESCRIBE_BYTES], b[FNX_DESCRIBE_BYTES];
         const fnx_tensor *now = v->value;
         if (now->dtype != t->dtype || now->rank != t->rank || memcmp(now->size, t->size, sizeof *t->size * t->rank))
-            return fnx_error_set(now->dtype == t->dtype ? FNX_E_SHAPE : FNX_E_DTYPE, "variable %s is %s, the new value is %s",
-                                 v->name, fnx_tensor_describe(now, a), fnx_tensor_describe(t, b));
+            return fnx_error_set(now->dtype == t->dtype ? FNX_E_SHAPE : FNX_E_DTYPE,
+                                 "variable %s is %s, the new value is %s", v->name, fnx_tensor_describe(now, a),
+                                 fnx_tensor_describe(t, b));
         if (now->device->hardware != t->device->hardware)
-            return fnx_error_set(FNX_E_DEVICE, "variable %s: the new value is on another device: fnx_tensor_to() it first",
-                                 v->name);
+            return fnx_error_set(FNX_E_DEVICE,
+                                 "variable %s: the new value is on another device: fnx_tensor_to() it first", v->name);
     }
     bool taped = (t->flags & (FNX_T_GRAD | FNX_T_LEAF)) == FNX_T_GRAD;
     bool mine = t->owner && t->owner == fnx_recorder_of(&fnx_thread_self, t->device->hardware);

@@ -15,7 +15,11 @@ static uint32_t device_count(void *context) { return context == NULL; }
 static int32_t info(void *device, fnx_device_info *out) {
     (void)device;
     uint32_t size = out->struct_size;
-    fnx_device_info i = {.struct_size = size, .flags = FNX_DEVICE_HOST_MEMORY, .memory_align = 64, .max_queues = 1, .name = "computes nothing"};
+    fnx_device_info i = {.struct_size = size,
+                         .flags = FNX_DEVICE_HOST_MEMORY,
+                         .memory_align = 64,
+                         .max_queues = 1,
+                         .name = "computes nothing"};
     memcpy(out, &i, size < sizeof i ? size : sizeof i);
     return FNX_OK;
 }
@@ -67,8 +71,17 @@ static const void *get_interface(void *device, const char *name) {
 }
 
 static const fnx_device_table table = {
-    .struct_size = sizeof table, .kernel_bytes = sizeof(fnx_kernel), .close = nothing, .info = info, .get_interface = get_interface,
-    .alloc = take, .free = give, .copy = copy, .queue_create = queue_create, .queue_destroy = nothing, .queue_sync = sync,
+    .struct_size = sizeof table,
+    .kernel_bytes = sizeof(fnx_kernel),
+    .close = nothing,
+    .info = info,
+    .get_interface = get_interface,
+    .alloc = take,
+    .free = give,
+    .copy = copy,
+    .queue_create = queue_create,
+    .queue_destroy = nothing,
+    .queue_sync = sync,
 };
 
 static int32_t device_open(void *context, const char *address, const fnx_device_table **out_table, void **out_device) {
@@ -79,9 +92,17 @@ static int32_t device_open(void *context, const char *address, const fnx_device_
 }
 
 FNX_PLUGIN_EXPORT = {
-    .struct_size = sizeof(fnx_plugin), .magic = FNX_PLUGIN_MAGIC, .abi_epoch = FNX_ABI_EPOCH, .abi_minor = FNX_ABI_MINOR,
+    .struct_size = sizeof(fnx_plugin),
+    .magic = FNX_PLUGIN_MAGIC,
+    .abi_epoch = FNX_ABI_EPOCH,
+    .abi_minor = FNX_ABI_MINOR,
 #ifdef FORNAX_BUILD_SANITIZERS
     .build = FORNAX_BUILD_SANITIZERS,
 #endif
-    .name = "null", .version = "0.1.0", .init = init, .shutdown = shutdown_plugin, .device_count = device_count, .device_open = device_open,
+    .name = "null",
+    .version = "0.1.0",
+    .init = init,
+    .shutdown = shutdown_plugin,
+    .device_count = device_count,
+    .device_open = device_open,
 };

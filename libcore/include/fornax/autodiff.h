@@ -13,18 +13,20 @@ extern "C" {
 #endif
 
 typedef struct fnx_grad_options {
-    bool retain;          /* the tape can be used again */
-    bool create_graph;    /* the gradients are taped too; implies retain */
-    fnx_tensor *seed;     /* gradient of y, of its shape; NULL: ones, and y must have one element */
-    bool allow_unused;    /* an x that y does not depend on gives NULL; otherwise it is an error that names it */
+    bool retain;       /* the tape can be used again */
+    bool create_graph; /* the gradients are taped too; implies retain */
+    fnx_tensor *seed;  /* gradient of y, of its shape; NULL: ones, and y must have one element */
+    bool allow_unused; /* an x that y does not depend on gives NULL; otherwise it is an error that names it */
 } fnx_grad_options;
 
 /* Adds d(loss)/d(variable) to the gradient of every variable that `loss` depends on. Errors: FNX_E_GRADIENT (no autodiff,
  * nothing requires a gradient, more than one element without seed, tape already used, op without gradient: the message says
  * which and what to do), and the cause of a failed loss. */
 FNX_API FNX_CHECKED fnx_status fnx_backward_with(fnx_tensor *loss, const fnx_grad_options *options_or_null);
-#define fnx_backward(...) FNX_BACKWARD_PICK_(__VA_ARGS__, fnx_backward_some_, fnx_backward_some_, fnx_backward_some_, \
-                                             fnx_backward_plain_, 0)(__VA_ARGS__)
+#define fnx_backward(...) \
+    FNX_BACKWARD_PICK_(__VA_ARGS__, fnx_backward_some_, fnx_backward_some_, fnx_backward_some_, fnx_backward_plain_, \
+                       0) \
+    (__VA_ARGS__)
 #define FNX_BACKWARD_PICK_(a, b, c, d, name, ...) name
 #define fnx_backward_plain_(loss) fnx_backward_with(loss, NULL)
 #define fnx_backward_some_(loss, ...) fnx_backward_with(loss, &(fnx_grad_options){__VA_ARGS__})

@@ -53,15 +53,15 @@ enum { FNX_ON = 1, FNX_OFF = 2 };
 
 /* In fnx_device_configure 0 leaves a setting as it is. */
 typedef struct fnx_settings {
-    uint32_t struct_size; /* sizeof(fnx_settings) */
-    uint16_t float_dtype; /* FNX_F32: default of constructors that are given dtype 0 */
-    uint16_t int_dtype;   /* FNX_I64 */
-    uint32_t fallback;    /* FNX_FALLBACK_DECOMPOSE */
-    uint32_t lazy;        /* FNX_ON; FNX_OFF runs each op at once */
-    uint32_t verify;      /* FNX_OFF; FNX_ON also runs each group op by op and compares */
-    uint32_t precision;   /* FNX_PRECISION_FULL */
+    uint32_t struct_size;  /* sizeof(fnx_settings) */
+    uint16_t float_dtype;  /* FNX_F32: default of constructors that are given dtype 0 */
+    uint16_t int_dtype;    /* FNX_I64 */
+    uint32_t fallback;     /* FNX_FALLBACK_DECOMPOSE */
+    uint32_t lazy;         /* FNX_ON; FNX_OFF runs each op at once */
+    uint32_t verify;       /* FNX_OFF; FNX_ON also runs each group op by op and compares */
+    uint32_t precision;    /* FNX_PRECISION_FULL */
     uint64_t memory_limit; /* bytes that the hardware's pools may reserve; UINT64_MAX: no limit */
-    uint64_t graph_limit; /* bytes of pending results, plus 256 per record, above which a graph is flushed */
+    uint64_t graph_limit;  /* bytes of pending results, plus 256 per record, above which a graph is flushed */
 } fnx_settings;
 
 /* Settings of this handle (memory_limit is the hardware's, shared). Threads: safe. */
@@ -74,10 +74,10 @@ typedef struct fnx_device_description {
     uint32_t struct_size; /* sizeof, set by the caller */
     uint32_t host_memory; /* 1: device memory is host memory */
     uint64_t memory_bytes;
-    char spec[128];       /* a name that opens it: "cpu:0" */
+    char spec[128]; /* a name that opens it: "cpu:0" */
     char plugin[64];
-    char name[64];        /* of the hardware */
-    uint8_t uuid[16];     /* zeros: none */
+    char name[64];    /* of the hardware */
+    uint8_t uuid[16]; /* zeros: none */
 } fnx_device_description;
 
 FNX_API FNX_CHECKED fnx_status fnx_device_describe(const fnx_device *device, fnx_device_description *out);
@@ -92,18 +92,18 @@ FNX_API fnx_status fnx_device_list(int (*each)(void *user, const fnx_device_desc
 typedef struct fnx_memory_report {
     uint32_t struct_size; /* sizeof, set by the caller */
     uint32_t reserved;
-    uint64_t in_use;        /* bytes of live tensors and of arenas in use */
-    uint64_t in_use_peak;   /* since the last fnx_device_memory_reset */
-    uint64_t held;          /* bytes taken from the plugin: in use plus cached */
+    uint64_t in_use;      /* bytes of live tensors and of arenas in use */
+    uint64_t in_use_peak; /* since the last fnx_device_memory_reset */
+    uint64_t held;        /* bytes taken from the plugin: in use plus cached */
     uint64_t held_peak;
-    uint64_t arena;         /* bytes of plan arenas, part of in_use */
-    uint64_t padding;       /* bytes lost to alignment and size classes, part of in_use */
+    uint64_t arena;   /* bytes of plan arenas, part of in_use */
+    uint64_t padding; /* bytes lost to alignment and size classes, part of in_use */
     uint64_t limit;
 } fnx_memory_report;
 
 FNX_API FNX_CHECKED fnx_status fnx_device_memory(const fnx_device *device, fnx_memory_report *out);
-FNX_API void fnx_device_memory_reset(fnx_device *device);  /* peaks start again from now */
-FNX_API void fnx_device_memory_trim(fnx_device *device);   /* cached memory goes back to the plugin */
+FNX_API void fnx_device_memory_reset(fnx_device *device); /* peaks start again from now */
+FNX_API void fnx_device_memory_trim(fnx_device *device);  /* cached memory goes back to the plugin */
 
 /* Flushes this thread's graph on the device and waits until the device is idle. Returns the first error that work on the
  * device met since the last call (an index out of range names op and index). */
@@ -125,17 +125,17 @@ FNX_API uint64_t fnx_device_op_dtypes(const fnx_device *device, int i);
 typedef struct fnx_graph_stats {
     uint32_t struct_size; /* sizeof, set by the caller */
     uint32_t reserved;
-    uint64_t records;     /* operations recorded */
-    uint64_t flushes;     /* graphs that ran */
-    uint64_t plans;       /* plans built: flushes minus hits of the cache */
+    uint64_t records; /* operations recorded */
+    uint64_t flushes; /* graphs that ran */
+    uint64_t plans;   /* plans built: flushes minus hits of the cache */
     uint64_t hits;
-    uint64_t dropped;     /* graphs in which nothing was demanded */
-    uint64_t launches;    /* calls of kernels and groups */
-    uint64_t recomputed;  /* records run again because a name was used after its flush */
-    uint64_t donated;     /* results written over an old value */
-    uint64_t stored;      /* results that got memory of their own, and their bytes */
+    uint64_t dropped;    /* graphs in which nothing was demanded */
+    uint64_t launches;   /* calls of kernels and groups */
+    uint64_t recomputed; /* records run again because a name was used after its flush */
+    uint64_t donated;    /* results written over an old value */
+    uint64_t stored;     /* results that got memory of their own, and their bytes */
     uint64_t stored_bytes;
-    uint64_t fallbacks;   /* ops run on the host */
+    uint64_t fallbacks; /* ops run on the host */
 } fnx_graph_stats;
 
 FNX_API FNX_CHECKED fnx_status fnx_device_stats(const fnx_device *device, fnx_graph_stats *out);

@@ -89,7 +89,8 @@ FNX_API fnx_tensor *fnx_iota(fnx_device *device, int dtype, int rank, const int6
 /* Uniform in [low, high) and normal numbers from the device's generator: the counter is taken when recording, element i has
  * the generator's i-th number, equal on every backend (<fornax-plugin/ops.h>, FNX_PHILOX). f32, f64. */
 FNX_API fnx_tensor *fnx_uniform(fnx_device *device, int dtype, int rank, const int64_t *sizes, double low, double high);
-FNX_API fnx_tensor *fnx_normal(fnx_device *device, int dtype, int rank, const int64_t *sizes, double mean, double deviation);
+FNX_API fnx_tensor *fnx_normal(fnx_device *device, int dtype, int rank, const int64_t *sizes, double mean,
+                               double deviation);
 
 /* ---- reductions ------------------------------------------------------------------------------------------------------------ */
 
@@ -117,27 +118,30 @@ FNX_API fnx_tensor *fnx_matmul(fnx_tensor *a, fnx_tensor *b);
 FNX_API fnx_tensor *fnx_linear(fnx_tensor *x, fnx_tensor *w, fnx_tensor *b);
 
 typedef struct fnx_conv2d_options {
-    int stride[2];       /* rows, columns; 0: 1 */
-    int dilation[2];     /* 0: 1 */
-    int padding[2];      /* before, and after unless padding_after is given */
+    int stride[2];        /* rows, columns; 0: 1 */
+    int dilation[2];      /* 0: 1 */
+    int padding[2];       /* before, and after unless padding_after is given */
     int padding_after[2]; /* used where asymmetric is set */
     bool asymmetric;
-    int groups;          /* 0: 1 */
+    int groups; /* 0: 1 */
 } fnx_conv2d_options;
 
 /* x [n, c, h, w], w [o, c / groups, kh, kw], b [o] or NULL -> [n, o, h', w']. Cross-correlation, floats, differentiable. */
-FNX_API fnx_tensor *fnx_conv2d_with(fnx_tensor *x, fnx_tensor *w, fnx_tensor *b, const fnx_conv2d_options *options_or_null);
+FNX_API fnx_tensor *fnx_conv2d_with(fnx_tensor *x, fnx_tensor *w, fnx_tensor *b,
+                                    const fnx_conv2d_options *options_or_null);
 #define fnx_conv2d(x, w, b, ...) fnx_conv2d_with(x, w, b, &(fnx_conv2d_options){__VA_ARGS__})
 
 typedef struct fnx_pool2d_options {
-    int stride[2];  /* 0: the window's size */
-    int padding[2]; /* on both sides; at most half the window */
+    int stride[2];        /* 0: the window's size */
+    int padding[2];       /* on both sides; at most half the window */
     bool exclude_padding; /* avg: divide by the elements inside x */
 } fnx_pool2d_options;
 
 /* x [n, c, h, w] -> [n, c, h', w'], window height x width. max: numbers, padding never wins, NaN passes; avg: floats. */
-FNX_API fnx_tensor *fnx_max_pool2d_with(fnx_tensor *x, int height, int width, const fnx_pool2d_options *options_or_null);
-FNX_API fnx_tensor *fnx_avg_pool2d_with(fnx_tensor *x, int height, int width, const fnx_pool2d_options *options_or_null);
+FNX_API fnx_tensor *fnx_max_pool2d_with(fnx_tensor *x, int height, int width,
+                                        const fnx_pool2d_options *options_or_null);
+FNX_API fnx_tensor *fnx_avg_pool2d_with(fnx_tensor *x, int height, int width,
+                                        const fnx_pool2d_options *options_or_null);
 #define fnx_max_pool2d(x, height, width, ...) fnx_max_pool2d_with(x, height, width, &(fnx_pool2d_options){__VA_ARGS__})
 #define fnx_avg_pool2d(x, height, width, ...) fnx_avg_pool2d_with(x, height, width, &(fnx_pool2d_options){__VA_ARGS__})
 
@@ -155,7 +159,8 @@ FNX_API fnx_tensor *fnx_slice(fnx_tensor *x, int axis, int64_t start, int64_t si
 /* All axes at once: result[i] = x[starts + i * steps]; steps NULL: 1, negative walks backwards. */
 FNX_API fnx_tensor *fnx_slice_all(fnx_tensor *x, const int64_t *starts, const int64_t *sizes, const int64_t *steps);
 /* x with the region of update's shape at `starts` replaced. */
-FNX_API fnx_tensor *fnx_slice_assign(fnx_tensor *x, fnx_tensor *update, const int64_t *starts, const int64_t *steps_or_null);
+FNX_API fnx_tensor *fnx_slice_assign(fnx_tensor *x, fnx_tensor *update, const int64_t *starts,
+                                     const int64_t *steps_or_null);
 FNX_API fnx_tensor *fnx_concat(fnx_tensor *const *xs, int n, int axis);
 /* `value` before and after, elements per axis, >= 0. */
 FNX_API fnx_tensor *fnx_pad(fnx_tensor *x, const int64_t *low, const int64_t *high, double value);
@@ -185,8 +190,8 @@ FNX_API fnx_tensor *fnx_cross_entropy_with(fnx_tensor *logits, fnx_tensor *label
 FNX_API fnx_tensor *fnx_dropout(fnx_tensor *x, double p);
 
 /* (x - mean) / sqrt(variance + eps) * scale + bias over axis 1 of x [n, c, ..]; scale, bias may be NULL. */
-FNX_API fnx_tensor *fnx_batch_norm(fnx_tensor *x, fnx_tensor *mean, fnx_tensor *variance, fnx_tensor *scale, fnx_tensor *bias,
-                                   double eps);
+FNX_API fnx_tensor *fnx_batch_norm(fnx_tensor *x, fnx_tensor *mean, fnx_tensor *variance, fnx_tensor *scale,
+                                   fnx_tensor *bias, double eps);
 typedef struct fnx_batch_norm_result {
     fnx_tensor *y, *mean, *variance; /* variance is the biased one, as used for y */
 } fnx_batch_norm_result;

@@ -20,8 +20,7 @@ extern "C" {
 typedef struct fnx_variable fnx_variable;
 
 /* A shape argument: fnx_fill(dev, FNX_F32, FNX_SHAPE(64, 10), 0.5). FNX_SCALAR_SHAPE is rank 0. */
-#define FNX_SHAPE(...) \
-    (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), ((const int64_t[]){__VA_ARGS__})
+#define FNX_SHAPE(...) (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), ((const int64_t[]){__VA_ARGS__})
 #define FNX_SCALAR_SHAPE 0, ((const int64_t *)0)
 
 /* ---- scopes ------------------------------------------------------------------------------------------------------- */
@@ -84,9 +83,10 @@ FNX_API fnx_tensor *fnx_tensor_failed_from_last(void);
 
 FNX_API int fnx_tensor_dtype(const fnx_tensor *t);
 FNX_API int fnx_tensor_rank(const fnx_tensor *t);
-FNX_API int64_t fnx_tensor_size(const fnx_tensor *t, int axis); /* negative axes count from the end; 0 if out of range */
-FNX_API const int64_t *fnx_tensor_sizes(const fnx_tensor *t);   /* rank entries, valid as long as t */
-FNX_API int64_t fnx_tensor_count(const fnx_tensor *t);          /* elements */
+FNX_API int64_t fnx_tensor_size(const fnx_tensor *t,
+                                int axis);                    /* negative axes count from the end; 0 if out of range */
+FNX_API const int64_t *fnx_tensor_sizes(const fnx_tensor *t); /* rank entries, valid as long as t */
+FNX_API int64_t fnx_tensor_count(const fnx_tensor *t);        /* elements */
 FNX_API fnx_device *fnx_tensor_device(const fnx_tensor *t);
 FNX_API bool fnx_tensor_requires_grad(const fnx_tensor *t);
 

@@ -18,7 +18,8 @@ typedef struct fnx_text_pair {
 
 /* optimizer may be NULL. metadata ends with a NULL key, or is NULL. Waits for the values. Errors: FNX_E_IO (what the system said),
  * FNX_E_NO_MEMORY, what computing the values failed with. */
-FNX_API FNX_CHECKED fnx_status fnx_checkpoint_save(const char *path, fnx_module *net, fnx_optimizer *optimizer, const fnx_text_pair *metadata);
+FNX_API FNX_CHECKED fnx_status fnx_checkpoint_save(const char *path, fnx_module *net, fnx_optimizer *optimizer,
+                                                   const fnx_text_pair *metadata);
 
 /* Gives the module (and, if not NULL and in the file, optimizer and generator) the values of the file. Everything is checked
  * before the first value changes: FNX_E_NOT_FOUND, FNX_E_IO, FNX_E_FORMAT (no right safetensors file), FNX_E_INVALID (another
@@ -45,12 +46,14 @@ FNX_API fnx_safetensors *fnx_safetensors_from(const void *bytes, size_t size, co
 FNX_API void fnx_safetensors_close(fnx_safetensors *f); /* NULL-safe */
 FNX_API FNX_CHECKED fnx_status fnx_safetensors_status(const fnx_safetensors *f);
 FNX_API int fnx_safetensors_count(const fnx_safetensors *f);
-FNX_API const fnx_safetensor *fnx_safetensors_at(const fnx_safetensors *f, int i); /* in the order of their data; NULL if out of range */
+FNX_API const fnx_safetensor *fnx_safetensors_at(const fnx_safetensors *f,
+                                                 int i); /* in the order of their data; NULL if out of range */
 FNX_API const fnx_safetensor *fnx_safetensors_find(const fnx_safetensors *f, const char *name);
 FNX_API const char *fnx_safetensors_metadata(const fnx_safetensors *f, const char *key); /* NULL if there is none */
 
 /* Writes tensors (data packed, row-major) and metadata, atomically. */
-FNX_API FNX_CHECKED fnx_status fnx_safetensors_save(const char *path, const fnx_safetensor *tensors, int n, const fnx_text_pair *metadata);
+FNX_API FNX_CHECKED fnx_status fnx_safetensors_save(const char *path, const fnx_safetensor *tensors, int n,
+                                                    const fnx_text_pair *metadata);
 
 #ifdef __cplusplus
 }

@@ -21,13 +21,14 @@ FNX_API fnx_dataset *fnx_dataset_idx(const char *images, const char *labels);
 FNX_API fnx_dataset *fnx_dataset_mnist(const char *directory, bool train);
 
 /* Arrays of the program, which must stay: count items of u8, labels as bytes. */
-FNX_API fnx_dataset *fnx_dataset_from(int64_t count, int rank, const int64_t *item_sizes, const uint8_t *items, const uint8_t *labels);
+FNX_API fnx_dataset *fnx_dataset_from(int64_t count, int rank, const int64_t *item_sizes, const uint8_t *items,
+                                      const uint8_t *labels);
 
 FNX_API void fnx_dataset_destroy(fnx_dataset *d); /* NULL-safe */
 FNX_API FNX_CHECKED fnx_status fnx_dataset_status(const fnx_dataset *d);
 FNX_API int64_t fnx_dataset_count(const fnx_dataset *d);
 FNX_API int fnx_dataset_item(const fnx_dataset *d, int64_t out_sizes[FNX_MAX_RANK]); /* rank and sizes of an item */
-FNX_API int fnx_dataset_classes(const fnx_dataset *d); /* the largest label + 1 */
+FNX_API int fnx_dataset_classes(const fnx_dataset *d);                               /* the largest label + 1 */
 FNX_API const uint8_t *fnx_dataset_labels(const fnx_dataset *d);
 /* Only the first n samples from now on. */
 FNX_API void fnx_dataset_limit(fnx_dataset *d, int64_t n);
@@ -37,22 +38,23 @@ FNX_API void fnx_dataset_limit(fnx_dataset *d, int64_t n);
 typedef struct fnx_loader fnx_loader;
 
 typedef struct fnx_batch {
-    fnx_tensor *x; /* f32 [n, item..] in [0, 1] */
-    fnx_tensor *y; /* i64 [n] */
-    int64_t count; /* n: batch size, or what is left at the end of an epoch */
+    fnx_tensor *x;        /* f32 [n, item..] in [0, 1] */
+    fnx_tensor *y;        /* i64 [n] */
+    int64_t count;        /* n: batch size, or what is left at the end of an epoch */
     int64_t epoch, index; /* from 0; number of the batch in its epoch */
 } fnx_batch;
 
 typedef struct fnx_loader_options {
-    int64_t batch;     /* 0: 64 */
+    int64_t batch; /* 0: 64 */
     bool shuffle;
-    bool drop_last;    /* the last batch, if it is short */
-    uint64_t seed;     /* of the order: equal seeds give equal orders on every machine */
+    bool drop_last; /* the last batch, if it is short */
+    uint64_t seed;  /* of the order: equal seeds give equal orders on every machine */
 } fnx_loader_options;
 
 /* Batches of an epoch after the other. The order of epoch e is Fisher and Yates' shuffle by a PCG32 generator (O'Neill 2014)
  * seeded with (seed, e). The data set must outlive it. Never NULL. */
-FNX_API fnx_loader *fnx_loader_with(fnx_device *device, const fnx_dataset *data, const fnx_loader_options *options_or_null);
+FNX_API fnx_loader *fnx_loader_with(fnx_device *device, const fnx_dataset *data,
+                                    const fnx_loader_options *options_or_null);
 #define fnx_loader_create(device, data, ...) fnx_loader_with(device, data, &(fnx_loader_options){__VA_ARGS__})
 FNX_API void fnx_loader_destroy(fnx_loader *l); /* NULL-safe */
 FNX_API FNX_CHECKED fnx_status fnx_loader_status(const fnx_loader *l);

@@ -30,17 +30,19 @@ typedef struct fnx_layer_conv2d_options {
 } fnx_layer_conv2d_options;
 
 /* weight [out, in / groups, kernel, kernel], bias [out] */
-FNX_API fnx_module *fnx_layer_conv2d_with(int64_t in, int64_t out, int kernel, const fnx_layer_conv2d_options *options_or_null);
-#define fnx_layer_conv2d(in, out, kernel, ...) fnx_layer_conv2d_with(in, out, kernel, &(fnx_layer_conv2d_options){__VA_ARGS__})
+FNX_API fnx_module *fnx_layer_conv2d_with(int64_t in, int64_t out, int kernel,
+                                          const fnx_layer_conv2d_options *options_or_null);
+#define fnx_layer_conv2d(in, out, kernel, ...) \
+    fnx_layer_conv2d_with(in, out, kernel, &(fnx_layer_conv2d_options){__VA_ARGS__})
 
 FNX_API fnx_module *fnx_layer_max_pool2d(int size); /* window and stride of size x size */
 FNX_API fnx_module *fnx_layer_avg_pool2d(int size);
-FNX_API fnx_module *fnx_layer_flatten(void);        /* [n, ..] to [n, m] */
+FNX_API fnx_module *fnx_layer_flatten(void); /* [n, ..] to [n, m] */
 FNX_API fnx_module *fnx_layer_relu(void);
 FNX_API fnx_module *fnx_layer_gelu(void);
 FNX_API fnx_module *fnx_layer_sigmoid(void);
 FNX_API fnx_module *fnx_layer_tanh(void);
-FNX_API fnx_module *fnx_layer_dropout(double p);    /* only while training */
+FNX_API fnx_module *fnx_layer_dropout(double p); /* only while training */
 
 /* weight, bias [features]; buffers running_mean, running_var [features]. While training normalizes by the batch and moves the
  * buffers by `momentum` towards its mean and unbiased variance; else by the buffers. momentum 0.1, eps 1e-5. */
@@ -56,7 +58,8 @@ FNX_API fnx_module *fnx_sequential_of(fnx_device *device, fnx_module *const *mod
 typedef fnx_tensor *(*fnx_module_function)(fnx_module *self, void *user, fnx_tensor *x);
 
 /* A module of this type name on the device; `user` goes to forward and, at the end, to destroy (may be NULL). */
-FNX_API fnx_module *fnx_module_create(fnx_device *device, const char *type, fnx_module_function forward, void *user, void (*destroy)(void *user));
+FNX_API fnx_module *fnx_module_create(fnx_device *device, const char *type, fnx_module_function forward, void *user,
+                                      void (*destroy)(void *user));
 
 /* Takes the child over and builds it on the parent's device. Returns the child (failed if the name is taken, or it failed). */
 FNX_API fnx_module *fnx_module_add(fnx_module *parent, const char *name, fnx_module *child);

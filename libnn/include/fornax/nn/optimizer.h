@@ -15,8 +15,8 @@ typedef struct fnx_optimizer fnx_optimizer;
 
 /* g' = g + weight_decay p; b = momentum b + g' (b = g' at the first step); p -= lr (nesterov ? g' + momentum b : b) */
 typedef struct fnx_sgd_options {
-    double lr;           /* 0: 0.01 */
-    double momentum;     /* 0: no buffer is kept */
+    double lr;       /* 0: 0.01 */
+    double momentum; /* 0: no buffer is kept */
     double weight_decay;
     bool nesterov;
     bool keep_gradients; /* they stay readable after the step; one more copy of the parameters */
@@ -28,9 +28,9 @@ FNX_API fnx_optimizer *fnx_sgd_with(fnx_module *net, const fnx_sgd_options *opti
  * v' = v / (1 - b2^t). adam adds weight_decay p to g; adamw multiplies p by 1 - lr weight_decay first (Loshchilov and Hutter
  * 2019). */
 typedef struct fnx_adam_options {
-    double lr;                  /* 0: 1e-3 */
-    double beta1, beta2, eps;   /* 0: 0.9, 0.999, 1e-8 */
-    double weight_decay;        /* adamw, 0: 0.01; negative: none */
+    double lr;                /* 0: 1e-3 */
+    double beta1, beta2, eps; /* 0: 0.9, 0.999, 1e-8 */
+    double weight_decay;      /* adamw, 0: 0.01; negative: none */
     bool keep_gradients;
 } fnx_adam_options;
 FNX_API fnx_optimizer *fnx_adam_with(fnx_module *net, const fnx_adam_options *options_or_null);
