@@ -34,10 +34,14 @@ libcore_libcore_la_SOURCES = \
 	libcore/base/spell.h \
 	libcore/dispatch/device.c \
 	libcore/dispatch/execute.c \
+	libcore/dispatch/fallback.c \
+	libcore/dispatch/fallback.h \
 	libcore/dispatch/flush.c \
 	libcore/dispatch/hardware.c \
 	libcore/dispatch/hardware.h \
 	libcore/dispatch/ladder.c \
+	libcore/dispatch/verify.c \
+	libcore/dispatch/verify.h \
 	libcore/graph/backend.h \
 	libcore/graph/build.c \
 	libcore/graph/builder.h \

@@ -125,6 +125,7 @@ static fnx_status compare(const char *path, const fnx_safetensors *f, const entr
         if (!known) add(&p, "unexpected", name, "");
     }
     if (!p.n) return FNX_OK;
+    make_printable(p.text);
     return fnx_error_set(FNX_E_INVALID, "%s is a checkpoint of another architecture or optimizer: %s%s", path, p.text,
                          p.n > 5 ? ", and more" : "");
 }
@@ -150,9 +151,13 @@ static fnx_status load(const char *path, const fnx_safetensors *f, fnx_module *n
     uint64_t steps = 0, seed = 0, counter = 0;
     if (!format || strcmp(format, FORMAT))
         return fnx_error_set(FNX_E_FORMAT, "%s: no checkpoint of fornax, or of a later version", path);
-    if (o && (!rule || strcmp(rule, fnx_optimizer_name(o))))
-        return fnx_error_set(FNX_E_INVALID, "%s holds the state of optimizer %.40s, not %s", path, rule ? rule : "none",
+    if (o && (!rule || strcmp(rule, fnx_optimizer_name(o)))) {
+        char its[41];
+        snprintf(its, sizeof its, "%s", rule ? rule : "none");
+        make_printable(its);
+        return fnx_error_set(FNX_E_INVALID, "%s holds the state of optimizer %s, not %s", path, its,
                              fnx_optimizer_name(o));
+    }
     if (o && (!number(f, "fornax.optimizer.steps", &steps) || steps > INT64_MAX ||
               !number(f, "fornax.generator.seed", &seed) || !number(f, "fornax.generator.counter", &counter)))
         return fnx_error_set(FNX_E_FORMAT, "%s: the counts in its metadata are no numbers", path);

@@ -44,8 +44,10 @@ enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 /* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
 
 static fnx_status bad(const fnx_safetensors *f, const char *tensor, const char *what) {
-    return fnx_error_set(FNX_E_FORMAT, "%s: %s%.80s%s%s", f->name, *tensor ? "tensor '" : "", tensor,
-                         *tensor ? "': " : "", what);
+    char text[320];
+    snprintf(text, sizeof text, "%s%.80s%s%s", *tensor ? "tensor '" : "", tensor, *tensor ? "': " : "", what);
+    make_printable(text);
+    return fnx_error_set(FNX_E_FORMAT, "%s: %s", f->name, text);
 }
 
 static fnx_status read_shape(const fnx_safetensors *f, fnx_safetensor *t, const json_t *shape, int item) {

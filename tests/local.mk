@@ -75,14 +75,16 @@ outside_tests = \
 	tests/test_random_programs \
 	tests/test_ref \
 	tests/test_ref_elementwise \
-	tests/test_ref_ops
+	tests/test_ref_ops \
+	tests/test_settings
 
 tests_test_data_LDADD = $(LDADD) $(ZLIB_LIBS)
 
+# Not with the thread sanitizer, which takes the barriers of OpenMP, that it does not see, for races.
 if PLUGIN_CPU
+if !SANITIZE_THREAD
 outside_tests += tests/test_cpu_kernels
-else
-EXTRA_DIST += tests/test_cpu_kernels.c
+endif
 endif
 
 # Values from outside with the scripts that made them: those need PyTorch, the tests do not.
@@ -94,9 +96,17 @@ TESTS += $(inside_tests) $(outside_tests)
 endif
 
 # Every reader of foreign bytes has a fuzz target and a corpus; without a fuzzer, tests/fuzz/driver.c runs it.
-fuzz_targets = tests/fuzz/fuzz_manifest
+fuzz_targets = \
+	tests/fuzz/fuzz_idx \
+	tests/fuzz/fuzz_manifest \
+	tests/fuzz/fuzz_safetensors
+tests_fuzz_fuzz_idx_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz_idx.c libnn/idx.c
+tests_fuzz_fuzz_idx_CPPFLAGS = $(public_cppflags) -I$(srcdir)/libnn $(ZLIB_CFLAGS)
+tests_fuzz_fuzz_idx_LDADD = libcore/libfornax.la $(ZLIB_LIBS)
 tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz_manifest.c
 tests_fuzz_fuzz_manifest_LDADD = libcore/libcore.la
+tests_fuzz_fuzz_safetensors_SOURCES = tests/fuzz/driver.c tests/fuzz/fuzz_safetensors.c
+tests_fuzz_fuzz_safetensors_LDADD = libnn/libfornax-nn.la libcore/libfornax.la
 check_PROGRAMS += $(fuzz_targets)
 TESTS += $(fuzz_targets)
 EXTRA_DIST += tests/corpus
@@ -104,6 +114,11 @@ EXTRA_DIST += tests/corpus
 # A helper of shell tests.
 check_PROGRAMS += tests/support/json_values
 tests_support_json_values_LDADD = $(JANSSON_LIBS)
+
+# The program as its users run it.
+tool_tests = tests/test_tools.sh tests/test_train.sh tests/test_train_errors.sh
+dist_check_SCRIPTS += $(tool_tests)
+TESTS += $(tool_tests)
 
 # Scripts that look at the tree and at what is installed; once is enough, without sanitizers.
 tree_tests = \
@@ -117,10 +132,13 @@ tree_tests = \
 	tests/check_schema.sh
 
 dist_check_SCRIPTS += $(tree_tests)
-EXTRA_DIST += tests/tap.sh
+EXTRA_DIST += tests/tap.sh tests/tool.sh
 if !SANITIZE
 TESTS += $(tree_tests)
 endif
+
+# After all others: while libtool installs a library, it is missing in the build tree.
+tests/check_install.log: $(filter-out tests/check_install.log,$(TEST_LOGS))
 
 # A backend that computes nothing, for bench/records: a module like a plugin, never installed.
 check_LTLIBRARIES += tests/plugins/fornax-null.la
@@ -128,10 +146,24 @@ tests_plugins_fornax_null_la_SOURCES = tests/plugins/null.c
 tests_plugins_fornax_null_la_CPPFLAGS = $(sdk_cppflags) $(plugin_cppflags)
 tests_plugins_fornax_null_la_LDFLAGS = $(plugin_ldflags) -rpath $(abs_builddir)/tests/plugins
 
-tests/plugins/null.json: manifests/ref.json.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(fill_manifest) -e 's|"ref"|"null"|' \
-	  -e 's|@''LIBRARY@|$(abs_builddir)/tests/plugins/.libs/fornax-null.so|' $< > $@
-check_DATA = tests/plugins/null.json
+tests/plugins/%.json: manifests/ref.json.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(fill_manifest) -e 's|"ref"|"$*"|' \
+	  -e 's|@''LIBRARY@|$(abs_builddir)/tests/plugins/.libs/fornax-$*.so|' $< > $@
+check_DATA = tests/plugins/null.json tests/plugins/partial.json
+
+# The ref backend, without host memory and without some operations.
+check_LTLIBRARIES += tests/plugins/fornax-partial.la
+tests_plugins_fornax_partial_la_SOURCES = tests/plugins/partial.c
+tests_plugins_fornax_partial_la_CPPFLAGS = $(sdk_cppflags) $(plugin_cppflags) \
+	-DREF_LIBRARY='"$(abs_builddir)/plugins/ref/.libs/fornax-ref.so"'
+tests_plugins_fornax_partial_la_LDFLAGS = $(plugin_ldflags) -rpath $(abs_builddir)/tests/plugins
+
+# The ref backend under another name, for tests/test_train.sh.
+check_LTLIBRARIES += tests/plugins/fornax-twin.la
+tests_plugins_fornax_twin_la_SOURCES = $(ref_sources)
+tests_plugins_fornax_twin_la_CPPFLAGS = $(sdk_cppflags) $(plugin_cppflags) -DREF_NAME='"twin"'
+tests_plugins_fornax_twin_la_LDFLAGS = $(plugin_ldflags) -rpath $(abs_builddir)/tests/plugins
+tests_plugins_fornax_twin_la_LIBADD = -lm
 
 # Plugins of which each but the first breaks one rule; `borrowed` has the descriptor of a library that it depends on.
 fake_variations = good name size old claim magic epoch build init open absent function undefined borrowed

@@ -80,8 +80,9 @@ const command command_devices = {
     .name = "devices",
     .arguments = "[--json]",
     .summary = "list the devices of all plugins",
-    .description = "Lists every device of every plugin, with its memory, and for one that does not work why. Plugins are loaded\n"
-                   "to ask them. The first column is what --device and FORNAX_DEVICE take.",
+    .description =
+        "Lists every device of every plugin, with its memory, and for one that does not work why. Plugins are loaded\n"
+        "to ask them. The first column is what --device and FORNAX_DEVICE take.",
     .examples = "  fornax devices\n"
                 "  fornax devices --json | jq -r '.[] | select(.available) | .device'\n",
     .options = options,

@@ -13,8 +13,8 @@ typedef struct settings {
 } settings;
 
 static const option_spec options[] = {
-    {"data", "DATA", "fashion-mnist, or a directory with IDX files; default what the\nnetwork was trained on", OPTION_TEXT,
-     offsetof(settings, data), 0, 0, NULL},
+    {"data", "DATA", "fashion-mnist, or a directory with IDX files; default what the\nnetwork was trained on",
+     OPTION_TEXT, offsetof(settings, data), 0, 0, NULL},
     {"device", "NAME", "where to compute; default $FORNAX_DEVICE, the admin's default, or cpu", OPTION_TEXT,
      offsetof(settings, device), 0, 0, NULL},
     {"json", NULL, "a JSON object", OPTION_FLAG, offsetof(settings, json), 0, 0, NULL},
@@ -83,7 +83,8 @@ const command command_eval = {
     .name = "eval",
     .arguments = "[options] FILE",
     .summary = "test a checkpoint",
-    .description = "Tests a checkpoint that `fornax train` wrote: accuracy on the test images, in all and per class. The file says which\n"
+    .description = "Tests a checkpoint that `fornax train` wrote: accuracy on the test images, in all and per class. "
+                   "The file says which\n"
                    "network it is and which data it was trained on.",
     .examples = "  fornax eval fashion.safetensors\n"
                 "  fornax eval --device ref --json fashion.safetensors\n",

@@ -12,16 +12,17 @@ typedef struct settings {
 } settings;
 
 static const option_spec options[] = {
-    {"markdown", NULL, "a Markdown table; operations that work on the same dtypes share a row", OPTION_FLAG, offsetof(settings, markdown), 0, 0, NULL},
+    {"markdown", NULL, "a Markdown table; operations that work on the same dtypes share a row", OPTION_FLAG,
+     offsetof(settings, markdown), 0, 0, NULL},
     {0},
 };
 
 static const struct {
     int code;
     const char *name;
-} dtypes[] = {{FNX_F32, "f32"}, {FNX_F64, "f64"}, {FNX_F16, "f16"}, {FNX_BF16, "bf16"}, {FNX_I8, "i8"},
-              {FNX_I16, "i16"}, {FNX_I32, "i32"}, {FNX_I64, "i64"}, {FNX_U8, "u8"},     {FNX_U16, "u16"},
-              {FNX_U32, "u32"}, {FNX_U64, "u64"}, {FNX_BOOL, "bool"}, {FNX_C64, "c64"}, {FNX_C128, "c128"}};
+} dtypes[] = {{FNX_F32, "f32"}, {FNX_F64, "f64"}, {FNX_F16, "f16"},   {FNX_BF16, "bf16"}, {FNX_I8, "i8"},
+              {FNX_I16, "i16"}, {FNX_I32, "i32"}, {FNX_I64, "i64"},   {FNX_U8, "u8"},     {FNX_U16, "u16"},
+              {FNX_U32, "u32"}, {FNX_U64, "u64"}, {FNX_BOOL, "bool"}, {FNX_C64, "c64"},   {FNX_C128, "c128"}};
 
 enum { BACKENDS_MAX = 16 };
 

@@ -15,7 +15,8 @@ typedef struct settings {
 
 static const option_spec options[] = {
     {"json", NULL, "a JSON array of objects", OPTION_FLAG, offsetof(settings, json), 0, 0, NULL},
-    {"why", "NAME", "every candidate of this name, and why it is used or not", OPTION_TEXT, offsetof(settings, why), 0, 0, NULL},
+    {"why", "NAME", "every candidate of this name, and why it is used or not", OPTION_TEXT, offsetof(settings, why), 0,
+     0, NULL},
     {0},
 };
 
@@ -111,9 +112,11 @@ const command command_plugins = {
     .name = "plugins",
     .arguments = "[--json | --why NAME]",
     .summary = "list plugins, the states they are in, and why",
-    .description = "Lists the manifests that were found, in the order of the search: name, version, state, path, reason. Loads no\n"
-                   "plugin. With --why, everything known about one name; the exit code is 1 if there is no plugin of that name.\n"
-                   "Where is looked: fornax-plugins(7).",
+    .description =
+        "Lists the manifests that were found, in the order of the search: name, version, state, path, reason. Loads "
+        "no\n"
+        "plugin. With --why, everything known about one name; the exit code is 1 if there is no plugin of that name.\n"
+        "Where is looked: fornax-plugins(7).",
     .examples = "  fornax plugins\n"
                 "  fornax plugins --why cuda\n"
                 "  FORNAX_PLUGIN_PATH=~/acme fornax plugins --json\n",

@@ -17,19 +17,34 @@ typedef struct settings {
     bool quiet;
 } settings;
 
-static const settings defaults = {.model = "cnn", .data = "fashion-mnist", .optimizer = "adam", .epochs = 3, .batch = 64, .every = 100,
-                                  .lr = -1, .weight_decay = -1};
+static const settings defaults = {.model = "cnn",
+                                  .data = "fashion-mnist",
+                                  .optimizer = "adam",
+                                  .epochs = 3,
+                                  .batch = 64,
+                                  .every = 100,
+                                  .lr = -1,
+                                  .weight_decay = -1};
 
 static const option_spec options[] = {
-#define FLAG(name, help) {#name, NULL, help, OPTION_FLAG, offsetof(settings, name), 0, 0, NULL}
-#define TEXT(name, value, help, choices) {#name, value, help, OPTION_TEXT, offsetof(settings, name), 0, 0, choices}
-#define INTEGER(name, least, most, help) {#name, "N", help, OPTION_INTEGER, offsetof(settings, name), least, most, NULL}
-    TEXT(model, "NAME", "the network: cnn (2 convolutions, 2 linear layers; 207 thousand\nparameters for 28 x 28 images) or "
-         "mlp (2 linear layers); default cnn", task_models),
-    TEXT(data, "DATA", "fashion-mnist (Debian's dataset-fashion-mnist), or a directory with\nthe four IDX files of such a data "
-         "set, plain or .gz;\ndefault fashion-mnist", NULL),
-    TEXT(device, "NAME", "where to compute: plugin[:address][?key=value&...];\ndefault $FORNAX_DEVICE, the admin's default, "
-         "or cpu", NULL),
+#define FLAG(name, help) \
+    { #name, NULL, help, OPTION_FLAG, offsetof(settings, name), 0, 0, NULL }
+#define TEXT(name, value, help, choices) \
+    { #name, value, help, OPTION_TEXT, offsetof(settings, name), 0, 0, choices }
+#define INTEGER(name, least, most, help) \
+    { #name, "N", help, OPTION_INTEGER, offsetof(settings, name), least, most, NULL }
+    TEXT(model, "NAME",
+         "the network: cnn (2 convolutions, 2 linear layers; 207 thousand\nparameters for 28 x 28 images) or "
+         "mlp (2 linear layers); default cnn",
+         task_models),
+    TEXT(data, "DATA",
+         "fashion-mnist (Debian's dataset-fashion-mnist), or a directory with\nthe four IDX files of such a data "
+         "set, plain or .gz;\ndefault fashion-mnist",
+         NULL),
+    TEXT(device, "NAME",
+         "where to compute: plugin[:address][?key=value&...];\ndefault $FORNAX_DEVICE, the admin's default, "
+         "or cpu",
+         NULL),
     INTEGER(epochs, 1, 1e6, "passes over the training data, counted from the first; default 3"),
     INTEGER(batch, 1, 1e6, "samples per step; default 64"),
     TEXT(optimizer, "NAME", "sgd, adam or adamw; default adam", trainer_optimizers),
@@ -38,11 +53,14 @@ static const option_spec options[] = {
     {"weight-decay", "X", "default 0, for adamw 0.01", OPTION_REAL, offsetof(settings, weight_decay), 0, 1e6, NULL},
     INTEGER(seed, 0, 9e15, "of initial values, order of samples and dropout; default 0"),
     INTEGER(limit, 1, 1e12, "train on the first N samples only; default all"),
-    TEXT(out, "FILE", "the checkpoint, written after each epoch and on Ctrl-C;\ndefault MODEL.safetensors, or the file resumed "
-         "from", NULL),
+    TEXT(out, "FILE",
+         "the checkpoint, written after each epoch and on Ctrl-C;\ndefault MODEL.safetensors, or the file resumed "
+         "from",
+         NULL),
     TEXT(resume, "FILE", "go on from this checkpoint, to the numbers of an uninterrupted run", NULL),
     TEXT(log, "FILE", "a line of JSON per step (step, loss) and per epoch; appended to when\nresuming", NULL),
-    INTEGER(every, 1, HISTORY_MOST, "look at the loss every N steps; off a terminal, also a line of\nprogress; default 100"),
+    INTEGER(every, 1, HISTORY_MOST,
+            "look at the loss every N steps; off a terminal, also a line of\nprogress; default 100"),
     FLAG(quiet, "print the final test accuracy only"),
     {0},
 #undef FLAG
@@ -53,8 +71,13 @@ static const option_spec options[] = {
 /* ---- what to do ---------------------------------------------------------------------------------------------------- */
 
 static int new_run(const command *self, const settings *s, run_info *info) {
-    *info = (run_info){.epochs = s->epochs, .batch = s->batch, .seed = s->seed, .limit = s->limit, .momentum = s->momentum,
-                       .lr = s->lr, .weight_decay = s->weight_decay};
+    *info = (run_info){.epochs = s->epochs,
+                       .batch = s->batch,
+                       .seed = s->seed,
+                       .limit = s->limit,
+                       .momentum = s->momentum,
+                       .lr = s->lr,
+                       .weight_decay = s->weight_decay};
     snprintf(info->model, sizeof info->model, "%s", s->model);
     snprintf(info->optimizer, sizeof info->optimizer, "%s", s->optimizer);
     trainer_optimizer_defaults(info);
@@ -71,13 +94,16 @@ static int resumed_run(const command *self, const settings *s, uint64_t given, r
     const struct {
         const char *name;
         bool same;
-    } fixed[] = {{"model", !strcmp(s->model, info->model)},   {"optimizer", !strcmp(s->optimizer, info->optimizer)},
-                 {"batch", s->batch == info->batch},          {"seed", s->seed == info->seed},
+    } fixed[] = {{"model", !strcmp(s->model, info->model)},
+                 {"optimizer", !strcmp(s->optimizer, info->optimizer)},
+                 {"batch", s->batch == info->batch},
+                 {"seed", s->seed == info->seed},
                  {"limit", s->limit == info->limit}};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (options_given(self, given, fixed[i].name) && !fixed[i].same)
-            return tool_usage_error(self, "--%s cannot change when a run goes on: leave it out, or start anew without --resume",
-                                    fixed[i].name);
+            return tool_usage_error(
+                self, "--%s cannot change when a run goes on: leave it out, or start anew without --resume",
+                fixed[i].name);
     if (options_given(self, given, "epochs")) info->epochs = s->epochs;
     if (options_given(self, given, "lr")) info->lr = s->lr;
     if (options_given(self, given, "momentum")) info->momentum = s->momentum;
@@ -124,8 +150,10 @@ const command command_train = {
     .name = "train",
     .arguments = "[options]",
     .summary = "train a network on images and write checkpoints",
-    .description = "Trains a classifier of images, tests it after each epoch, and at the end per class. Ctrl-C stops after the step\n"
-                   "at hand and writes the checkpoint; once more, it stops at once. The same options, device and number of threads\n"
+    .description = "Trains a classifier of images, tests it after each epoch, and at the end per class. Ctrl-C stops "
+                   "after the step\n"
+                   "at hand and writes the checkpoint; once more, it stops at once. The same options, device and "
+                   "number of threads\n"
                    "give the same numbers.",
     .examples = "  fornax train --epochs 3 --out fashion.safetensors\n"
                 "  fornax train --resume fashion.safetensors --epochs 5\n"

@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const command *const commands[] = {&command_train, &command_eval, &command_devices, &command_plugins, &command_ops};
+static const command *const commands[] = {&command_train, &command_eval, &command_devices, &command_plugins,
+                                          &command_ops};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *out) {
-    fputs("usage: fornax COMMAND [options]\n\nTensors and training on devices that are plugins, chosen at run time.\n\ncommands:\n", out);
+    fputs("usage: fornax COMMAND [options]\n\nTensors and training on devices that are plugins, chosen at run "
+          "time.\n\ncommands:\n",
+          out);
     for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n  fornax COMMAND --help   options and examples\n  fornax --version        the version\n"
-          "\nexit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped with Ctrl-C\nmanual: fornax(1)\n", out);
+          "\nexit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped with Ctrl-C\nmanual: fornax(1)\n",
+          out);
 }
 
 static const command *find(const char *name) {

@@ -46,7 +46,8 @@ static int read_integer(const command *c, const option_spec *o, const char *text
     errno = 0;
     long long value = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)value < o->least || (double)value > o->most)
-        return tool_usage_error(c, "--%s '%s': expected a whole number from %.0f to %.0f", o->name, text, o->least, o->most);
+        return tool_usage_error(c, "--%s '%s': expected a whole number from %.0f to %.0f", o->name, text, o->least,
+                                o->most);
     *out = value;
     return -1;
 }
@@ -92,15 +93,17 @@ static int unknown(const command *c, const char *text, struct option *known, int
         matches += length > 2 && !strncmp(known[i].name, text + 2, length - 2);
         snprintf(list + strlen(list), sizeof list - strlen(list), " --%s", known[i].name);
     }
-    return tool_usage_error(c, "%s option '%.*s'; there are:%s", matches > 1 ? "ambiguous" : "unknown", (int)length, text, list);
+    return tool_usage_error(c, "%s option '%.*s'; there are:%s", matches > 1 ? "ambiguous" : "unknown", (int)length,
+                            text, list);
 }
 
-int options_parse(const command *c, int argc, char **argv, void *values, uint64_t *given, int positionals, char ***argv_rest,
-                  int *n_rest) {
+int options_parse(const command *c, int argc, char **argv, void *values, uint64_t *given, int positionals,
+                  char ***argv_rest, int *n_rest) {
     struct option known[OPTIONS_MAX + 2] = {0};
     int n = count(c), code = -1, o;
     for (int i = 0; i < n; i++)
-        known[i] = (struct option){c->options[i].name, c->options[i].value ? required_argument : no_argument, NULL, CODE_FIRST + i};
+        known[i] = (struct option){c->options[i].name, c->options[i].value ? required_argument : no_argument, NULL,
+                                   CODE_FIRST + i};
     known[n] = (struct option){"help", no_argument, NULL, CODE_HELP};
     *given = 0;
     opterr = 0, optind = 0;
@@ -111,7 +114,8 @@ int options_parse(const command *c, int argc, char **argv, void *values, uint64_
             return EXIT_OK;
         }
         if (o == ':') return tool_usage_error(c, "--%s needs a value", c->options[optopt - CODE_FIRST].name);
-        if (o == '?' && optopt >= CODE_FIRST) return tool_usage_error(c, "--%s takes no value", c->options[optopt - CODE_FIRST].name);
+        if (o == '?' && optopt >= CODE_FIRST)
+            return tool_usage_error(c, "--%s takes no value", c->options[optopt - CODE_FIRST].name);
         if (o == '?') return unknown(c, optopt ? (char[]){'-', (char)optopt, 0} : argv[optind - 1], known, n + 1);
         *given |= UINT64_C(1) << i;
         code = set(c, &c->options[i], optarg, values);

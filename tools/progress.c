@@ -49,9 +49,7 @@ void progress_close(progress *p) {
     fnx_log_set(NULL, NULL);
 }
 
-void progress_epoch(progress *p, int64_t done) {
-    p->started = progress_now(), p->first = done;
-}
+void progress_epoch(progress *p, int64_t done) { p->started = progress_now(), p->first = done; }
 
 bool progress_due(const progress *p, int64_t step) {
     if (p->quiet) return false;
@@ -73,8 +71,8 @@ void progress_show(progress *p, const progress_state *s) {
     double rate = elapsed > 0 ? (double)(s->step - p->first) / elapsed : 0; /* steps per second */
     double remaining = (double)((p->epochs - s->epoch) * p->steps + p->steps - s->step);
     snprintf(line, sizeof line, "epoch %lld/%lld  step %lld/%lld  loss %.4f  accuracy %.2f %%  %.0f images/s  %s left",
-             (long long)s->epoch, (long long)p->epochs, (long long)s->step, (long long)p->steps, s->loss, 100 * s->accuracy,
-             rate * (double)p->batch, duration(rate > 0 ? remaining / rate : 0, left));
+             (long long)s->epoch, (long long)p->epochs, (long long)s->step, (long long)p->steps, s->loss,
+             100 * s->accuracy, rate * (double)p->batch, duration(rate > 0 ? remaining / rate : 0, left));
     pthread_mutex_lock(&lock);
     if (p->live) {
         struct winsize size;

@@ -16,20 +16,43 @@ static const struct field {
     size_t at, size;    /* size: of a text */
     double least, most; /* of a number */
 } fields[] = {
-#define TEXT(name) {"train." #name, FIELD_TEXT, offsetof(run_info, name), sizeof(((run_info *)0)->name), 0, 0}
-#define INTEGER(name, least, most) {"train." #name, FIELD_INTEGER, offsetof(run_info, name), 0, least, most}
-#define REAL(name, least, most) {"train." #name, FIELD_REAL, offsetof(run_info, name), 0, least, most}
-    TEXT(model), TEXT(optimizer), TEXT(data),
-    INTEGER(rows, 1, 65536), INTEGER(columns, 1, 65536), INTEGER(classes, 1, 256),
-    INTEGER(epochs, 1, 1e6), INTEGER(batch, 1, 1e6), INTEGER(seed, 0, 9e15), INTEGER(limit, 0, 1e12),
-    REAL(lr, 0, 1e6), REAL(momentum, 0, 1), REAL(weight_decay, 0, 1e6),
-    INTEGER(epoch, 0, 1e6), INTEGER(step, 0, 1e12),
-    INTEGER(hits, 0, 1e15), REAL(loss_sum, 0, HUGE_VAL), REAL(seconds, 0, HUGE_VAL), REAL(test_accuracy, 0, 1),
+#define TEXT(name) \
+    { "train." #name, FIELD_TEXT, offsetof(run_info, name), sizeof(((run_info *)0)->name), 0, 0 }
+#define INTEGER(name, least, most) \
+    { "train." #name, FIELD_INTEGER, offsetof(run_info, name), 0, least, most }
+#define REAL(name, least, most) \
+    { "train." #name, FIELD_REAL, offsetof(run_info, name), 0, least, most }
+    TEXT(model),
+    TEXT(optimizer),
+    TEXT(data),
+    INTEGER(rows, 1, 65536),
+    INTEGER(columns, 1, 65536),
+    INTEGER(classes, 1, 256),
+    INTEGER(epochs, 1, 1e6),
+    INTEGER(batch, 1, 1e6),
+    INTEGER(seed, 0, 9e15),
+    INTEGER(limit, 0, 1e12),
+    REAL(lr, 0, 1e6),
+    REAL(momentum, 0, 1),
+    REAL(weight_decay, 0, 1e6),
+    INTEGER(epoch, 0, 1e6),
+    INTEGER(step, 0, 1e12),
+    INTEGER(hits, 0, 1e15),
+    REAL(loss_sum, 0, HUGE_VAL),
+    REAL(seconds, 0, HUGE_VAL),
+    REAL(test_accuracy, 0, 1),
 #undef TEXT
 #undef INTEGER
 #undef REAL
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
+
+/* What is printed must not act on the terminal. */
+static bool is_plain(const char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) return false;
+    return true;
+}
 
 static bool set(const struct field *f, run_info *info, const char *text) {
     void *at = (char *)info + f->at;
@@ -58,9 +81,12 @@ fnx_status run_info_read(run_info *info, const char *path, char *why, size_t siz
     if (code) snprintf(why, size, "%s", fnx_last_error()->message);
     for (int i = 0; i < FIELDS && !code; i++) {
         const char *text = fnx_safetensors_metadata(file, fields[i].key);
-        if (text && set(&fields[i], info, text)) continue;
+        bool plain = text && is_plain(text);
+        if (plain && set(&fields[i], info, text)) continue;
         code = FNX_E_FORMAT;
-        if (text) snprintf(why, size, "%s: its metadata has '%.60s' for %s, which cannot be", path, text, fields[i].key);
+        if (plain)
+            snprintf(why, size, "%s: its metadata has '%.60s' for %s, which cannot be", path, text, fields[i].key);
+        else if (text) snprintf(why, size, "%s: its metadata has control characters for %s", path, fields[i].key);
         else snprintf(why, size, "%s: no checkpoint of `fornax train`: its metadata lacks %s", path, fields[i].key);
     }
     fnx_safetensors_close(file);
@@ -73,7 +99,8 @@ fnx_status run_info_save(const run_info *info, const char *path, fnx_module *net
     for (int i = 0; i < FIELDS; i++) {
         const void *at = (const char *)info + fields[i].at;
         pairs[i] = (fnx_text_pair){fields[i].key, fields[i].kind == FIELD_TEXT ? at : numbers[i]};
-        if (fields[i].kind == FIELD_INTEGER) snprintf(numbers[i], sizeof *numbers, "%lld", (long long)*(const int64_t *)at);
+        if (fields[i].kind == FIELD_INTEGER)
+            snprintf(numbers[i], sizeof *numbers, "%lld", (long long)*(const int64_t *)at);
         if (fields[i].kind == FIELD_REAL) snprintf(numbers[i], sizeof *numbers, "%.17g", *(const double *)at);
     }
     return fnx_checkpoint_save(path, net, optimizer, pairs);

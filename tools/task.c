@@ -41,7 +41,8 @@ int task_set_data(const command *c, run_info *info, const char *data) {
     if (!strcmp(data, task_fashion)) {
         snprintf(info->data, sizeof info->data, "%s", data);
     } else if (!realpath(data, info->data)) {
-        tool_error(c, "--data '%s': %s (%s, or a directory with the four IDX files)", data, strerror(errno), task_fashion);
+        tool_error(c, "--data '%s': %s (%s, or a directory with the four IDX files)", data, strerror(errno),
+                   task_fashion);
         return EXIT_FAILED;
     }
     return -1;
@@ -55,7 +56,8 @@ int task_open_data(const command *c, const char *data, bool train, fnx_dataset *
     if (fashion && fnx_last_error()->code == FNX_E_NOT_FOUND)
         fputs("  Debian has it: apt install dataset-fashion-mnist\n", stderr);
     if (!fashion && fnx_last_error()->code == FNX_E_NOT_FOUND)
-        fprintf(stderr, "  --data takes %s, or a directory with {train,t10k}-{images-idx3,labels-idx1}-ubyte, plain or .gz\n",
+        fprintf(stderr,
+                "  --data takes %s, or a directory with {train,t10k}-{images-idx3,labels-idx1}-ubyte, plain or .gz\n",
                 task_fashion);
     return code;
 }
@@ -88,15 +90,15 @@ const char *const task_models[] = {"cnn", "mlp", NULL};
 
 static fnx_module *make_cnn(fnx_device *device, const run_info *info) {
     int64_t pixels = (info->rows / 4) * (info->columns / 4);
-    return fnx_sequential(device, fnx_layer_conv2d(1, 16, 3, .padding = {1, 1}), fnx_layer_relu(), fnx_layer_max_pool2d(2),
-                          fnx_layer_conv2d(16, 32, 3, .padding = {1, 1}), fnx_layer_relu(), fnx_layer_max_pool2d(2),
-                          fnx_layer_flatten(), fnx_layer_linear(32 * pixels, 128), fnx_layer_relu(),
-                          fnx_layer_linear(128, info->classes));
+    return fnx_sequential(device, fnx_layer_conv2d(1, 16, 3, .padding = {1, 1}), fnx_layer_relu(),
+                          fnx_layer_max_pool2d(2), fnx_layer_conv2d(16, 32, 3, .padding = {1, 1}), fnx_layer_relu(),
+                          fnx_layer_max_pool2d(2), fnx_layer_flatten(), fnx_layer_linear(32 * pixels, 128),
+                          fnx_layer_relu(), fnx_layer_linear(128, info->classes));
 }
 
 static fnx_module *make_mlp(fnx_device *device, const run_info *info) {
-    return fnx_sequential(device, fnx_layer_flatten(), fnx_layer_linear(info->rows * info->columns, 128), fnx_layer_relu(),
-                          fnx_layer_linear(128, info->classes));
+    return fnx_sequential(device, fnx_layer_flatten(), fnx_layer_linear(info->rows * info->columns, 128),
+                          fnx_layer_relu(), fnx_layer_linear(128, info->classes));
 }
 
 int task_make_network(const command *c, fnx_device *device, const run_info *info, fnx_module **out) {

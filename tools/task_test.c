@@ -11,7 +11,8 @@ typedef struct counts {
 
 static fnx_status add_batch(counts *k, fnx_module *net, const fnx_batch *b, int64_t classes) {
     fnx_tensor *logits = fnx_module_forward(net, b->x);
-    fnx_tensor *hit = fnx_cast(fnx_equal(fnx_argmax(logits, 1, true), fnx_reshape(b->y, FNX_SHAPE(b->count, 1))), FNX_F32);
+    fnx_tensor *hit =
+        fnx_cast(fnx_equal(fnx_argmax(logits, 1, true), fnx_reshape(b->y, FNX_SHAPE(b->count, 1))), FNX_F32);
     fnx_tensor *hits = fnx_sum(fnx_mul(fnx_one_hot(b->y, classes, FNX_F32), hit), FNX_AXES(0), false);
     fnx_tensor *loss = fnx_cross_entropy_with(logits, b->y, FNX_REDUCE_SUM);
     fnx_status code = fnx_variable_set(k->hits, fnx_add(fnx_variable_get(k->hits), hits));
@@ -75,8 +76,8 @@ int task_test(const command *c, const run_info *info, fnx_module *net, const fnx
 }
 
 void task_print_result(const run_info *info, const test_result *r) {
-    printf("test accuracy %.2f %% (%lld of %lld), loss %.4f\n", 100 * task_accuracy(r->hits, r->samples), (long long)r->hits,
-           (long long)r->samples, r->loss);
+    printf("test accuracy %.2f %% (%lld of %lld), loss %.4f\n", 100 * task_accuracy(r->hits, r->samples),
+           (long long)r->hits, (long long)r->samples, r->loss);
     for (int i = 0; i < info->classes; i++) {
         char label[16];
         if (!r->class_samples[i]) continue;

@@ -22,12 +22,12 @@ typedef struct trainer {
     history history;
     progress progress;
     FILE *log;
-    int64_t steps;       /* of an epoch */
-    int64_t looked;      /* steps of this epoch whose loss was read */
-    double began;        /* when this epoch, or what this process does of it, began; less what was done before */
-    int64_t idle_bytes;  /* resident set with the device open */
-    bool broken;         /* parameters are no numbers any more */
-    bool unsaved;        /* the last checkpoint could not be written */
+    int64_t steps;      /* of an epoch */
+    int64_t looked;     /* steps of this epoch whose loss was read */
+    double began;       /* when this epoch, or what this process does of it, began; less what was done before */
+    int64_t idle_bytes; /* resident set with the device open */
+    bool broken;        /* parameters are no numbers any more */
+    bool unsaved;       /* the last checkpoint could not be written */
 } trainer;
 
 /* ---- optimizers ---------------------------------------------------------------------------------------------------- */
@@ -110,11 +110,13 @@ static int make_network(trainer *t) {
 
 static int make_loader(trainer *t) {
     run_info *r = t->info;
-    t->loader = fnx_loader_create(t->device, t->train_data, .batch = r->batch, .shuffle = true, .seed = (uint64_t)r->seed);
+    t->loader =
+        fnx_loader_create(t->device, t->train_data, .batch = r->batch, .shuffle = true, .seed = (uint64_t)r->seed);
     if (fnx_loader_status(t->loader)) return tool_failed(t->self, "loading data");
     t->steps = fnx_loader_batches(t->loader);
     if (t->steps == 0 || r->step > t->steps) {
-        tool_error(t->self, "%s: %s", r->data, t->steps ? "fewer samples than when the checkpoint was written" : "no samples");
+        tool_error(t->self, "%s: %s", r->data,
+                   t->steps ? "fewer samples than when the checkpoint was written" : "no samples");
         return EXIT_FAILED;
     }
     if (r->step < t->steps) fnx_loader_seek(t->loader, r->epoch, r->step);
@@ -135,10 +137,11 @@ static void say_what(const trainer *t) {
     fnx_device_description d = {.struct_size = sizeof d};
     if (t->task->quiet || fnx_device_describe(t->device, &d)) return;
     printf("%s, %lld parameters, on %s (%s); %lld samples, batch %lld, %s, lr %g, seed %lld\n", r->model,
-           (long long)fnx_module_count(t->net), d.spec, d.name, (long long)fnx_dataset_count(t->train_data), (long long)r->batch,
-           r->optimizer, r->lr, (long long)r->seed);
+           (long long)fnx_module_count(t->net), d.spec, d.name, (long long)fnx_dataset_count(t->train_data),
+           (long long)r->batch, r->optimizer, r->lr, (long long)r->seed);
     if (t->task->resume)
-        printf("going on after epoch %lld, step %lld of %lld\n", (long long)r->epoch, (long long)r->step, (long long)t->steps);
+        printf("going on after epoch %lld, step %lld of %lld\n", (long long)r->epoch, (long long)r->step,
+               (long long)t->steps);
     fflush(stdout);
 }
 
@@ -196,8 +199,8 @@ static void log_epoch(const trainer *t, const test_result *r) {
             "{\"epoch\": %lld, \"epoch_seconds\": %.3f, \"train_loss\": %s, \"train_accuracy\": %s, \"test_loss\": %s, "
             "\"test_accuracy\": %s, \"idle_bytes\": %lld, \"peak_bytes\": %lld}\n",
             (long long)i->epoch + 1, i->seconds, json_number(loss(t), numbers[0]), json_number(accuracy(t), numbers[1]),
-            json_number(r->loss, numbers[2]),
-            json_number(task_accuracy(r->hits, r->samples), numbers[3]), (long long)t->idle_bytes, (long long)resident("VmHWM:"));
+            json_number(r->loss, numbers[2]), json_number(task_accuracy(r->hits, r->samples), numbers[3]),
+            (long long)t->idle_bytes, (long long)resident("VmHWM:"));
 }
 
 /* What failed, without a live line around it. */
@@ -259,7 +262,10 @@ static int show(trainer *t) {
     const run_info *r = t->info;
     int code = look(t);
     if (code >= 0) return code;
-    progress_show(&t->progress, &(progress_state){.epoch = r->epoch + 1, .step = t->looked, .loss = loss(t), .accuracy = accuracy(t)});
+    progress_show(&t->progress, &(progress_state){.epoch = r->epoch + 1,
+                                                  .step = t->looked,
+                                                  .loss = loss(t),
+                                                  .accuracy = accuracy(t)});
     return -1;
 }
 
@@ -301,8 +307,8 @@ static int leave(trainer *t, int code) {
     if (t->broken || (r->epoch == 0 && r->step == 0)) return code;
     save(t);
     if (t->unsaved) return EXIT_FAILED;
-    printf("stopped in epoch %lld after step %lld of %lld; to go on: fornax train --resume %s\n", (long long)r->epoch + 1,
-           (long long)r->step, (long long)t->steps, t->task->out);
+    printf("stopped in epoch %lld after step %lld of %lld; to go on: fornax train --resume %s\n",
+           (long long)r->epoch + 1, (long long)r->step, (long long)t->steps, t->task->out);
     return code;
 }
 

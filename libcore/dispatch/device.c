@@ -398,7 +398,7 @@ fnx_status fnx_device_stats(const fnx_device *device, fnx_graph_stats *out) {
     fnx_recorder *r = fnx_recorder_of(&fnx_thread_self, device->hardware);
     if (!r) return FNX_E_NO_MEMORY;
     fnx_graph_stats s = r->stats;
-    s.struct_size = size, s.fallbacks = device->hardware->fallbacks;
+    s.struct_size = size, s.fallbacks = __atomic_load_n(&device->hardware->fallbacks, __ATOMIC_RELAXED);
     memcpy(out, &s, size < sizeof s ? size : sizeof s);
     return FNX_OK;
 }

@@ -1,6 +1,6 @@
 /* Walking a plan: patch what may differ, then one call through the device's tables per step. */
 #include "base/alloc.h"
-#include "dispatch/hardware.h"
+#include "dispatch/fallback.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,6 +31,7 @@ static void patch(const fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs) 
 
 static fnx_status run(fnx_hardware *h, const fnx_step *s) {
     const fnx_prepared *w = s->work;
+    if (w->host) return fnx_fallback_run(h, s);
     if (!w->kernel) return h->groups->launch(w->handle, h->queue, s->launches, s->n, sizeof *s->launches);
     for (uint32_t i = 0; i < s->n; i++) {
         fnx_status code = w->kernel->launch(h->device, h->queue, w->group, &s->launches[i]);

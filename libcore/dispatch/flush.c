@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "dispatch/hardware.h"
+#include "dispatch/verify.h"
 #include "tensor/saves.h"
 #include "tensor/variable.h"
 
@@ -76,7 +77,8 @@ static void settle(fnx_recorder *r, const fnx_plan *p) {
 }
 
 /* The flush failed: what was pending is failed, variables have their old values, except those that a started plan may have
- * overwritten. The thread's last error is the cause. */
+ * overwritten. What depends on nothing, a fill, say, and was not asked for can be computed again. The thread's last error is
+ * the cause. */
 static void settle_failed(fnx_recorder *r, const fnx_plan *p, bool started) {
     fnx_error *cause = fnx_error_take_last();
     for (int64_t k = 0; started && k < p->n_outputs; k++)
@@ -93,8 +95,9 @@ static void settle_failed(fnx_recorder *r, const fnx_plan *p, bool started) {
     }
     for (int64_t i = r->n - 1; i >= 0; i--) {
         fnx_tensor *t = r->pending[i];
-        t->error = fnx_error_ref(cause);
-        fnx_set_state(t, FNX_FAILED);
+        bool again = t->n_operands == 0 && !t->strong;
+        if (!again) t->error = fnx_error_ref(cause);
+        fnx_set_state(t, again ? FNX_EVAPORATED : FNX_FAILED);
         fnx_tensor_unpin(t);
         unlink_operands(t);
         fnx_tensor_unref(t);
@@ -151,7 +154,9 @@ static fnx_status plan_for(fnx_hardware *h, fnx_recorder *r, fnx_plan **out) {
         r->stats.hits++;
         return FNX_OK;
     }
-    FNX_TRY(fnx_plan_build(r, &h->backend, key, out));
+    fnx_backend backend = h->backend;
+    backend.fallback = (uint32_t)r->settings & 15;
+    FNX_TRY(fnx_plan_build(r, &backend, key, out));
     fnx_status code = fnx_sites_add(h, *out);
     if (!code) code = fnx_plan_insert(r, *out);
     if (code) {
@@ -190,7 +195,12 @@ fnx_status fnx_recorder_flush_locked(fnx_recorder *r, fnx_why why) {
         return code;
     }
     if (fnx_log_enabled(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG)) log_flush(r, p, why);
-    code = fnx_execute(h, r, p, r->out_storage, &started);
+    fnx_verification v = {NULL, NULL};
+    bool verify = r->settings >> 8 == FNX_ON;
+    if (verify) code = fnx_verify_begin(h, r, &v);
+    if (!code) code = fnx_execute(h, r, p, r->out_storage, &started);
+    if (!code && verify) code = fnx_verify_end(h, r, p, &v);
+    fnx_verify_free(&v);
     r->stats.flushes++;
     if (code) {
         for (int64_t k = 0; k < p->n_outputs; k++)

@@ -50,7 +50,8 @@ struct fnx_hardware {
     fnx_device *handles;
     int64_t open_handles;
     uint64_t seed, counter, fallbacks;
-    struct fnx_hardware *host; /* of the host fallback, opened at first use */
+    uint64_t warned[FNX_BACKEND_OPS]; /* per op the dtypes whose host fallback was warned of */
+    struct fnx_hardware *host;        /* of the host fallback, opened at first use */
     struct fnx_hardware *next;
 };
 
@@ -67,6 +68,9 @@ void fnx_hardware_drain_locked(fnx_hardware *h);
 
 void fnx_ladder_init(fnx_hardware *h);
 void fnx_ladder_end(fnx_hardware *h);
+/* Work of h that the host runs with `work`. `lock` is held. */
+fnx_status fnx_ladder_keep_host(fnx_hardware *h, const fnx_group *one, const fnx_prepared *work,
+                                const fnx_prepared **out);
 uint64_t fnx_ladder_dtypes(const fnx_hardware *h, uint16_t op); /* that the backend claims for it */
 
 /* ---- execute.c ------------------------------------------------------------------------------------------------------------ */

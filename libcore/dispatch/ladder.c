@@ -2,7 +2,7 @@
  * of the group, so equal work of all plans and shapes shares one handle. */
 #include "base/alloc.h"
 #include "base/log.h"
-#include "dispatch/hardware.h"
+#include "dispatch/fallback.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,14 @@ static const fnx_kernel *kernel_at(const fnx_hardware *h, uint32_t i) {
 
 /* ---- prepared work -------------------------------------------------------------------------------------------------------- */
 
-static fnx_prepared *lookup(const fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel) {
+static fnx_prepared *lookup(const fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel,
+                            const fnx_prepared *host) {
     if (!h->prepared_capacity) return NULL;
     for (uint64_t at = g->hash[0] % (uint64_t)h->prepared_capacity; h->prepared[at];
          at = (at + 1) % (uint64_t)h->prepared_capacity) {
         fnx_prepared *p = h->prepared[at];
-        if (p->kernel == kernel && p->group->total_bytes == g->total_bytes && !memcmp(p->group, g, g->total_bytes))
+        if (p->kernel == kernel && p->host == host && p->group->total_bytes == g->total_bytes &&
+            !memcmp(p->group, g, g->total_bytes))
             return p;
     }
     return NULL;
@@ -45,19 +47,20 @@ static bool insert(fnx_hardware *h, fnx_prepared *p) {
     return true;
 }
 
-/* A lasting copy of the group, with its handle or kernel. `lock` is held. */
-static fnx_status keep(fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel, const fnx_prepared **out,
-                       fnx_decline *why) {
-    fnx_prepared *p = lookup(h, g, kernel);
+/* A lasting copy of the group, with its handle, kernel, or work of the host. `lock` is held. */
+static fnx_status keep(fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel, const fnx_prepared *host,
+                       const fnx_prepared **out, fnx_decline *why) {
+    fnx_prepared *p = lookup(h, g, kernel, host);
+    bool own = !kernel && !host;
     if (p) return *out = p, FNX_OK;
     p = calloc(1, sizeof *p);
     void *copy = malloc(g->total_bytes);
     fnx_status code = p && copy ? FNX_OK : fnx_error_set(FNX_E_NO_MEMORY, "no host memory to prepare a group");
     if (!code) {
-        p->group = memcpy(copy, g, g->total_bytes), p->kernel = kernel;
-        if (!kernel) code = h->groups->prepare(h->device, p->group, &p->handle, why);
+        p->group = memcpy(copy, g, g->total_bytes), p->kernel = kernel, p->host = host;
+        if (own) code = h->groups->prepare(h->device, p->group, &p->handle, why);
         if (!code && !insert(h, p)) {
-            if (!kernel) h->groups->release(p->handle);
+            if (own) h->groups->release(p->handle);
             code = fnx_error_set(FNX_E_NO_MEMORY, "no host memory to prepare a group");
         }
     }
@@ -67,6 +70,11 @@ static fnx_status keep(fnx_hardware *h, const fnx_group *g, const fnx_kernel *ke
     }
     *out = p;
     return FNX_OK;
+}
+
+fnx_status fnx_ladder_keep_host(fnx_hardware *h, const fnx_group *one, const fnx_prepared *work,
+                                const fnx_prepared **out) {
+    return keep(h, one, NULL, work, out, NULL);
 }
 
 /* ---- the ladder ------------------------------------------------------------------------------------------------------------ */
@@ -98,20 +106,26 @@ static fnx_status prepare(void *user, const fnx_group *g, const fnx_launch *shap
         const fnx_kernel *k = kernel_at(h, i);
         if (!takes(g, k)) continue;
         code = k->supports ? k->supports(h->device, g, shapes, why) : FNX_OK;
-        if (!code) code = keep(h, g, k, out, why);
+        if (!code) code = keep(h, g, k, NULL, out, why);
         else if (code == FNX_E_DECLINED) explain(g, "a kernel", why);
     }
     if (code == FNX_E_DECLINED && h->groups) {
-        code = keep(h, g, NULL, out, why);
+        code = keep(h, g, NULL, NULL, out, why);
         if (code == FNX_E_DECLINED) explain(g, "fornax.group/0", why);
     }
     pthread_mutex_unlock(&h->lock);
     return code;
 }
 
+static fnx_status prepare_on_host(void *user, const fnx_group *one, const fnx_launch *shapes, const fnx_prepared **out,
+                                  fnx_decline *why) {
+    return fnx_fallback_prepare(user, one, shapes, out, why);
+}
+
 static fnx_status workspace(void *user, const fnx_prepared *work, const fnx_launch *shapes, uint64_t *out_bytes) {
     fnx_hardware *h = user;
     *out_bytes = 0;
+    if (work->host) return FNX_OK;
     if (work->kernel)
         return work->kernel->workspace ? work->kernel->workspace(h->device, work->group, shapes, out_bytes) : FNX_OK;
     return h->groups->workspace ? h->groups->workspace(work->handle, shapes, out_bytes) : FNX_OK;
@@ -155,6 +169,7 @@ void fnx_ladder_init(fnx_hardware *h) {
                                .max_bindings = bindings,
                                .memory_align = h->info.memory_align,
                                .prepare = prepare,
+                               .prepare_on_host = prepare_on_host,
                                .workspace = workspace,
                                .layout = layout,
                                .whole = whole};

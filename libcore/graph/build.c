@@ -352,6 +352,8 @@ static fnx_status emit(placer *p, const fnx_unit *u, int32_t position, uint16_t 
     fnx_status code = p->f->group->n_bindings > backend->max_bindings
                           ? FNX_E_DECLINED
                           : backend->prepare(backend->user, p->f->group, &p->f->launch, &prepared, &why);
+    if (code == FNX_E_DECLINED && backend->fallback == FNX_FALLBACK_HOST && p->f->group->n_nodes == 1)
+        code = backend->prepare_on_host(backend->user, p->f->group, &p->f->launch, &prepared, &why);
     if (code == FNX_E_DECLINED) return declined(p, u, &why);
     FNX_TRY(code);
     return add_work(p, prepared, position, op);
@@ -531,7 +533,7 @@ static void builder_end(fnx_builder *b) {
 }
 
 static fnx_status attempt(fnx_builder *b) {
-    b->ir.whole = whole, b->ir.user = (void *)b->backend;
+    b->ir.whole = whole, b->ir.user = (void *)b->backend, b->ir.no_parts = b->backend->fallback == FNX_FALLBACK_ERROR;
     FNX_TRY(fnx_ir_build(&b->ir, b->r));
     FNX_TRY(choose_outputs(b));
     int64_t n = b->ir.n;

@@ -18,6 +18,16 @@ static int32_t operand_id(const fnx_recorder *r, int64_t i, int k) {
     return FNX_ID_SCALAR;
 }
 
+/* One value repeated: as a name it costs nothing, stored it may be huge. What it repeats is stored instead. */
+static bool is_repetition(const fnx_tensor *t) { return t->op == FNX_OP_fill || t->op == FNX_OP_expand; }
+
+static void keep_operand(fnx_recorder *r, int64_t i) {
+    if (r->pending[i]->n_operands == 0) return;
+    int32_t id = r->code[i].id[0];
+    if (id >= 0) r->mark[id] |= FNX_M_SAVED;
+    else r->donatable[~id] = 0;
+}
+
 static void sweep(fnx_recorder *r, bool every_handle) {
     for (int64_t i = r->n - 1; i >= 0; i--) {
         const fnx_tensor *t = r->pending[i];
@@ -35,8 +45,9 @@ static void sweep(fnx_recorder *r, bool every_handle) {
                 else if (saved && id != FNX_ID_SCALAR) r->donatable[~id] = 0;
             }
         }
-        bool wanted = strong > 0 || m & FNX_M_SAVED ||
-                      (live && (t->count == 1 || !(m & FNX_M_NEEDED) || t->flags & FNX_T_KEEP || every_handle));
+        bool asked = strong > 0 || m & FNX_M_SAVED || (live && t->flags & FNX_T_KEEP);
+        bool wanted = asked || (live && (t->count == 1 || !(m & FNX_M_NEEDED) || every_handle));
+        if (wanted && !asked && is_repetition(t)) wanted = false, keep_operand(r, i);
         if (wanted) m |= FNX_M_NEEDED;
         else if (live) m |= FNX_M_NAMED;
         unsigned down = (m & FNX_M_NEEDED) | (wanted ? 0u : m & FNX_M_NAMED);

@@ -195,6 +195,12 @@ static int32_t convert(fnx_ir *ir, const source *s, fnx_tensor *y, int64_t first
 
 /* The decomposition runs on a recorder of its own, over stand-ins for the operands; its records are then converted. */
 static int32_t decompose(fnx_ir *ir, fnx_tensor *y, const int32_t *in) {
+    if (ir->no_parts) {
+        ir->status = fnx_error_set(FNX_E_UNSUPPORTED,
+                                   "%s: the device has no kernel for it, and fallback=error forbids to take it apart",
+                                   fnx_ops[y->op].name);
+        return FNX_IR_NONE;
+    }
     fnx_thread *me = &fnx_thread_self;
     fnx_recorder *was = me->recorder, *scratch = fnx_recorder_create(y->device->hardware);
     if (!scratch) return fail(ir);

@@ -68,6 +68,7 @@ typedef struct fnx_ir {
 
     /* Whether the backend runs a composite as a whole better than its parts. */
     bool (*whole)(void *user, const fnx_tensor *y);
+    bool no_parts; /* fallback=error: what is not run as a whole is an error */
     void *user;
 } fnx_ir;
 

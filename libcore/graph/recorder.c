@@ -193,7 +193,8 @@ static void revive(fnx_recorder *r, fnx_tensor *t) {
                 __atomic_fetch_sub(&y->refs, 1, __ATOMIC_RELAXED);
                 fnx_tensor_fail(y, FNX_E_NO_MEMORY, "no host memory to record %s again", fnx_ops[y->op].name);
             } else {
-                r->recomputing = true, r->stats.recomputed++;
+                if (y->op != FNX_OP_fill && y->op != FNX_OP_expand) r->recomputing = true;
+                r->stats.recomputed++;
                 if (fnx_log_enabled(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG)) {
                     char text[FNX_DESCRIBE_BYTES];
                     fnx_log_write(FNX_TOPIC_GRAPH, FNX_LOG_DEBUG,
@@ -242,16 +243,19 @@ static bool make_usable(fnx_recorder *r, fnx_tensor *x) {
     return fnx_state(x) != FNX_FAILED;
 }
 
+/* The lock of r is held, t is pending; afterwards it is stored or failed. */
+static void flush_for(fnx_recorder *r, fnx_tensor *t) {
+    __atomic_fetch_add(&t->strong, 1, __ATOMIC_RELAXED);
+    (void)fnx_recorder_flush_locked(r, FNX_WHY_READ);
+    __atomic_fetch_sub(&t->strong, 1, __ATOMIC_RELAXED);
+}
+
 fnx_status fnx_make_stored(fnx_tensor *t) {
     fnx_recorder *r = t->owner;
     if (r) {
         fnx_recorder_lock(r);
         if (fnx_state(t) == FNX_EVAPORATED || fnx_state(t) == FNX_DONATED) revive(r, t);
-        if (fnx_state(t) == FNX_PENDING) {
-            __atomic_fetch_add(&t->strong, 1, __ATOMIC_RELAXED);
-            (void)fnx_recorder_flush_locked(r, FNX_WHY_READ);
-            __atomic_fetch_sub(&t->strong, 1, __ATOMIC_RELAXED);
-        }
+        if (fnx_state(t) == FNX_PENDING) flush_for(r, t);
         fnx_recorder_unlock(r);
     }
     return fnx_state(t) == FNX_FAILED ? fnx_error_code(t->error) : FNX_OK;
@@ -359,12 +363,14 @@ static fnx_tensor *record(fnx_thread *me, fnx_tensor *y) {
     }
     y->flags |= (uint8_t)(me->no_grad ? 0 : grad);
     if (fnx_ops[y->op].infer(y) == FNX_OK) {
+        if (!fnx_dtype_is_float(y->dtype))
+            y->flags &= (uint8_t)~FNX_T_GRAD; /* comparisons, indexes, integers: the path ends */
         y->refs = 2;
         r->stats.records++;
         if (fnx_recorder_append(r, y)) {
             y->refs = 1;
             fnx_tensor_fail(y, FNX_E_NO_MEMORY, "%s: no host memory to record it", fnx_ops[y->op].name);
-        } else if (device->settings.lazy == FNX_OFF) (void)fnx_recorder_flush_locked(r, FNX_WHY_READ);
+        } else if (device->settings.lazy == FNX_OFF) flush_for(r, y);
         else if (r->pending_bytes > (int64_t)device->settings.graph_limit)
             (void)fnx_recorder_flush_locked(r, FNX_WHY_LIMIT);
     }

@@ -10,15 +10,17 @@
 
 enum { CHUNK_BYTES = 1 << 16, CHUNK_BLOCKS = CHUNK_BYTES / (int)sizeof(fnx_tensor) };
 
+typedef struct chunk { /* in the first block of each chunk */
+    fnx_slab *slab;
+    struct chunk *next;
+} chunk;
+
 struct fnx_slab {
+    chunk *chunks;      /* all of them, which also keeps them reachable for leak checkers */
     fnx_tensor *free;   /* while no thread has it */
     fnx_tensor *remote; /* freed by other threads (atomic stack; only ever taken whole) */
     fnx_slab *next_idle, *next;
 };
-
-typedef struct chunk { /* in the first block of each chunk */
-    fnx_slab *slab;
-} chunk;
 
 __thread fnx_thread fnx_thread_self __attribute__((tls_model("initial-exec")));
 
@@ -57,7 +59,9 @@ fnx_tensor *fnx_block_new_slow(fnx_thread *me) {
     if (!me->free) {
         fnx_tensor *blocks = aligned_alloc(CHUNK_BYTES, CHUNK_BYTES);
         if (!blocks) return NULL;
-        ((chunk *)(void *)blocks)->slab = me->slab;
+        chunk *c = (chunk *)(void *)blocks;
+        *c = (chunk){me->slab, me->slab->chunks};
+        me->slab->chunks = c;
         for (int i = 1; i < CHUNK_BLOCKS; i++) blocks[i].next_free = i + 1 < CHUNK_BLOCKS ? blocks + i + 1 : NULL;
         me->free = blocks + 1;
     }

@@ -66,8 +66,8 @@ BINARY_AS(pow_f32, f32, f32, POW_F32)
 BINARY_AS(pow_f64, f64, f64, POW_F64)
 
 /* a zero divisor is found by the caller, who scans for it; here it gives 0 */
-#define DIV_S(T, x, y) ((y) == 0 ? (T)0 : (y) == (T)-1 ? (T)(0 - (uint64_t)(x)) : (T)((x) / (y)))
-#define DIV_U(T, x, y) ((y) == 0 ? (T)0 : (T)((x) / (y)))
+#define DIV_S(T, x, y) ((T)((y) == 0 ? (T)0 : (y) == (T)-1 ? (T)(0 - (uint64_t)(x)) : (T)((x) / (y))))
+#define DIV_U(T, x, y) ((T)((y) == 0 ? 0 : (x) / (y)))
 BINARY_AS(div_i32, i32, i32, DIV_S)
 BINARY_AS(div_i64, i64, i64, DIV_S)
 BINARY_AS(div_u8, u8, u8, DIV_U)

@@ -1,6 +1,6 @@
 # The reference backend: plain loops, the oracle of tests and the sample for authors.
 plugin_LTLIBRARIES += plugins/ref/fornax-ref.la
-plugins_ref_fornax_ref_la_SOURCES = \
+ref_sources = \
 	plugins/ref/conv.c \
 	plugins/ref/elementwise.c \
 	plugins/ref/group.c \
@@ -14,6 +14,7 @@ plugins_ref_fornax_ref_la_SOURCES = \
 	plugins/ref/reduce.c \
 	plugins/ref/ref.h \
 	plugins/ref/window.h
+plugins_ref_fornax_ref_la_SOURCES = $(ref_sources)
 plugins_ref_fornax_ref_la_CPPFLAGS = $(sdk_cppflags) $(plugin_cppflags)
 plugins_ref_fornax_ref_la_LDFLAGS = $(plugin_ldflags)
 plugins_ref_fornax_ref_la_LIBADD = -lm

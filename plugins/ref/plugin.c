@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef REF_NAME /* tests build a second plugin from these sources */
+#define REF_NAME "ref"
+#endif
+
 /* ---- queues and the error word ----------------------------------------------------------------------------------- */
 
 void ref_fail(const ref_call *c, int32_t code, int64_t index, int64_t limit) {
@@ -201,7 +205,7 @@ FNX_PLUGIN_EXPORT = {
     .abi_epoch = FNX_ABI_EPOCH,
     .abi_minor = FNX_ABI_MINOR,
     .build = BUILD,
-    .name = "ref",
+    .name = REF_NAME,
     .version = "0.1.0",
     .init = init,
     .shutdown = shutdown,

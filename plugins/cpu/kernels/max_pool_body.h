@@ -111,13 +111,13 @@ static inline __attribute__((always_inline)) void FUNCTION(_grad)(const pool *p,
                 const int64_t number = (a * w->size[1] + b) * w->size[2] + s[2] + w->low[2] - m * w->stride[2];
                 const TYPE *v = dy + i * p->y.stride[2] + j * p->y.stride[3] + m * p->y.stride[4];
                 const int64_t o = i * p->where.stride[2] + j * p->where.stride[3] + m * p->where.stride[4];
-                if (p->where.dtype == FNX_U8) {
-                    const uint8_t *place = (const uint8_t *)where + o;
-                    for (int l = 0; l < lanes; l++) sum[l] += place[l] == (uint8_t)number ? (SUM)v[l] : (SUM)0;
-                } else {
-                    const int32_t *place = (const int32_t *)where + o;
-                    for (int l = 0; l < lanes; l++) sum[l] += place[l] == (int32_t)number ? (SUM)v[l] : (SUM)0;
-                }
+                PLACE place[LANES]; /* as wide as TYPE: compilers want a mask of one width for vectors */
+                if (p->where.dtype == FNX_U8)
+                    for (int l = 0; l < lanes; l++) place[l] = ((const uint8_t *)where)[o + l];
+                else
+                    for (int l = 0; l < lanes; l++) place[l] = ((const int32_t *)where)[o + l];
+#pragma omp simd /* or the loop would be unrolled before it could become vectors */
+                for (int l = 0; l < lanes; l++) sum[l] += place[l] == (PLACE)number ? (SUM)v[l] : (SUM)0;
             }
     for (int l = 0; l < lanes; l++) to[l * channel] = (TYPE)sum[l];
 }
