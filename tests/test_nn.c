@@ -284,7 +284,7 @@ START_TEST(what_is_wrong_with_a_module_comes_out_at_its_use) {
     net = fnx_sequential(bad, fnx_layer_linear(4, 2));
     ck_assert_int_eq(fnx_module_status(net), FNX_E_NOT_FOUND);
     fnx_module_destroy(net);
-    fnx_device_close(dev);
+    fnx_device_close(bad), fnx_device_close(dev);
 }
 END_TEST
 

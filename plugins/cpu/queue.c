@@ -38,7 +38,7 @@ static command *reserve(cpu_queue *q, uint32_t bytes) {
     bytes = (bytes + 63) & ~63u;
     uint64_t at = q->head % RING_BYTES, skip = at + bytes > RING_BYTES ? RING_BYTES - at : 0;
     while (q->head + skip + bytes - done(q) > RING_BYTES) {
-        q->waiting = true;
+        __atomic_store_n(&q->waiting, true, __ATOMIC_RELAXED);
         pthread_cond_wait(&q->room, &q->lock);
     }
     if (skip) {
@@ -102,7 +102,7 @@ int32_t cpu_queue_sync(cpu_queue *q, fnx_error_word *out) {
     for (int i = 0; i < SPINS && done(q) != __atomic_load_n(&q->head, __ATOMIC_ACQUIRE); i++) __builtin_ia32_pause();
     pthread_mutex_lock(&q->lock);
     while (done(q) != q->head) {
-        q->waiting = true;
+        __atomic_store_n(&q->waiting, true, __ATOMIC_RELAXED);
         pthread_cond_wait(&q->room, &q->lock);
     }
     *out = q->error;
@@ -147,7 +147,7 @@ static bool execute(cpu_queue *q, command *c) {
 static void wake_waiters(cpu_queue *q) {
     pthread_mutex_lock(&q->lock);
     if (q->waiting) {
-        q->waiting = false;
+        __atomic_store_n(&q->waiting, false, __ATOMIC_RELAXED);
         pthread_cond_broadcast(&q->room);
     }
     pthread_mutex_unlock(&q->lock);
@@ -164,7 +164,7 @@ static uint64_t wait_for_work(cpu_queue *q) {
     pthread_mutex_lock(&q->lock);
     __atomic_store_n(&q->sleeping, true, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&q->head, __ATOMIC_SEQ_CST) == q->tail) {
-        if (q->waiting) q->waiting = false, pthread_cond_broadcast(&q->room);
+        if (q->waiting) __atomic_store_n(&q->waiting, false, __ATOMIC_RELAXED), pthread_cond_broadcast(&q->room);
         pthread_cond_wait(&q->work, &q->lock);
     }
     __atomic_store_n(&q->sleeping, false, __ATOMIC_SEQ_CST);
