@@ -80,8 +80,8 @@ FNX_POLY float fnx_poly_tanh(float x) {
 }
 
 FNX_POLY float fnx_poly_sigmoid(float x) {
-    float e = fnx_poly_exp(-fabsf(x)), d = 1.f / (1.f + e); /* e <= 1: nothing overflows */
-    float y = x < 0.f ? e * d : d;
+    float e = fnx_poly_exp(-fabsf(x)); /* e <= 1: nothing overflows */
+    float y = (x < 0.f ? e : 1.f) / (1.f + e);
     return x != x ? x : y;
 }
 

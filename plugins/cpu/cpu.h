@@ -23,7 +23,7 @@ typedef struct cpu_queue cpu_queue;
 typedef struct cpu_device {
     int threads;
     cpu_isa isa;
-    cpu_queue *queue; /* all queues of the host are this one */
+    cpu_queue *queue;                 /* all queues of the host are this one */
     struct cpu_kernel_state *kernels; /* kernels/conv.c: made by the executor at first use */
 } cpu_device;
 
@@ -47,8 +47,8 @@ typedef struct cpu_engine {
     void (*release)(void *state);
 } cpu_engine;
 
-extern const cpu_engine cpu_vm;      /* vm.c: elementwise groups */
-extern const cpu_engine cpu_kernels; /* kernels/kernel.c: groups of one node with any other anchor */
+extern const cpu_engine cpu_vm;               /* vm.c: elementwise groups */
+extern const cpu_engine cpu_kernels;          /* kernels/kernel.c: groups of one node with any other anchor */
 extern const fnx_layout_interface cpu_layout; /* kernels/layout.c */
 void cpu_kernels_close(cpu_device *d);        /* kernels/conv.c; after the executor has ended */
 

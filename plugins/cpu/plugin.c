@@ -45,7 +45,9 @@ static int allowed_cpus(void) {
 /* Feature bits decide, never the model: virtual machines lie about that. */
 static cpu_isa best_isa(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) return CPU_ISA_AVX512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        return CPU_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CPU_ISA_AVX2;
 #endif
     return CPU_ISA_BASE;
@@ -61,7 +63,8 @@ static int32_t take(void *device, uint32_t memory_kind, uint64_t bytes, fnx_bind
     void *p = NULL;
     (void)device, (void)memory_kind;
     *out = (fnx_binding){0, NULL};
-    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, align, bytes ? bytes : 1)) return cpu_host->error(FNX_E_NO_MEMORY, "no host memory");
+    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, align, bytes ? bytes : 1))
+        return cpu_host->error(FNX_E_NO_MEMORY, "no host memory");
     if (bytes >= LARGE) madvise(p, bytes, MADV_HUGEPAGE);
     *out = (fnx_binding){(uint64_t)(uintptr_t)p, p};
     return FNX_OK;
@@ -80,18 +83,52 @@ static void give(void *device, void *memory) {
 #define ANY (NUMBERS | MASK(FNX_BOOL))
 
 static const fnx_op_caps caps[] = {
-#define E(op, in, out) {FNX_OP_##op, 1, 0, in, out}
-#define K(op, in, out) {FNX_OP_##op, 8, 0, in, out}
-    E(add, NUMBERS, NUMBERS), E(sub, NUMBERS, NUMBERS), E(mul, NUMBERS, NUMBERS), E(div, NUMBERS, NUMBERS), E(pow, NUMBERS, NUMBERS),
-    E(maximum, NUMBERS, NUMBERS), E(minimum, NUMBERS, NUMBERS), E(neg, NUMBERS, NUMBERS), E(abs, NUMBERS, NUMBERS), E(exp, FLOATS, FLOATS),
-    E(log, FLOATS, FLOATS), E(sqrt, FLOATS, FLOATS), E(tanh, FLOATS, FLOATS), E(sigmoid, FLOATS, FLOATS), E(erf, FLOATS, FLOATS),
-    E(relu, NUMBERS, NUMBERS), E(equal, ANY, MASK(FNX_BOOL)), E(not_equal, ANY, MASK(FNX_BOOL)), E(less, NUMBERS, MASK(FNX_BOOL)),
-    E(less_equal, NUMBERS, MASK(FNX_BOOL)), E(greater, NUMBERS, MASK(FNX_BOOL)), E(greater_equal, NUMBERS, MASK(FNX_BOOL)), E(where, ANY, ANY),
-    E(cast, ANY, ANY), E(copy, ANY, ANY), E(uniform, MASK(FNX_U64) | MASK(FNX_I64), FLOATS), E(normal, MASK(FNX_U64) | MASK(FNX_I64), FLOATS),
-    K(sum, NUMBERS, NUMBERS), K(max, NUMBERS, NUMBERS), K(min, NUMBERS, NUMBERS), K(argmax, NUMBERS, MASK(FNX_I64)), K(matmul, NUMBERS, NUMBERS),
-    K(conv, FLOATS, FLOATS), K(conv_grad_x, FLOATS, FLOATS), K(conv_grad_w, FLOATS, FLOATS), K(max_pool, NUMBERS, NUMBERS),
-    K(max_pool_grad, NUMBERS, NUMBERS), K(max_pool_pick, NUMBERS, NUMBERS), K(avg_pool, FLOATS, FLOATS), K(avg_pool_grad, FLOATS, FLOATS),
-    K(gather, ANY, ANY), K(scatter_add, NUMBERS, NUMBERS),
+#define E(op, in, out) \
+    { FNX_OP_##op, 1, 0, in, out }
+#define K(op, in, out) \
+    { FNX_OP_##op, 8, 0, in, out }
+    E(add, NUMBERS, NUMBERS),
+    E(sub, NUMBERS, NUMBERS),
+    E(mul, NUMBERS, NUMBERS),
+    E(div, NUMBERS, NUMBERS),
+    E(pow, NUMBERS, NUMBERS),
+    E(maximum, NUMBERS, NUMBERS),
+    E(minimum, NUMBERS, NUMBERS),
+    E(neg, NUMBERS, NUMBERS),
+    E(abs, NUMBERS, NUMBERS),
+    E(exp, FLOATS, FLOATS),
+    E(log, FLOATS, FLOATS),
+    E(sqrt, FLOATS, FLOATS),
+    E(tanh, FLOATS, FLOATS),
+    E(sigmoid, FLOATS, FLOATS),
+    E(erf, FLOATS, FLOATS),
+    E(relu, NUMBERS, NUMBERS),
+    E(equal, ANY, MASK(FNX_BOOL)),
+    E(not_equal, ANY, MASK(FNX_BOOL)),
+    E(less, NUMBERS, MASK(FNX_BOOL)),
+    E(less_equal, NUMBERS, MASK(FNX_BOOL)),
+    E(greater, NUMBERS, MASK(FNX_BOOL)),
+    E(greater_equal, NUMBERS, MASK(FNX_BOOL)),
+    E(where, ANY, ANY),
+    E(cast, ANY, ANY),
+    E(copy, ANY, ANY),
+    E(uniform, MASK(FNX_U64) | MASK(FNX_I64), FLOATS),
+    E(normal, MASK(FNX_U64) | MASK(FNX_I64), FLOATS),
+    K(sum, NUMBERS, NUMBERS),
+    K(max, NUMBERS, NUMBERS),
+    K(min, NUMBERS, NUMBERS),
+    K(argmax, NUMBERS, MASK(FNX_I64)),
+    K(matmul, NUMBERS, NUMBERS),
+    K(conv, FLOATS, FLOATS),
+    K(conv_grad_x, FLOATS, FLOATS),
+    K(conv_grad_w, FLOATS, FLOATS),
+    K(max_pool, NUMBERS, NUMBERS),
+    K(max_pool_grad, NUMBERS, NUMBERS),
+    K(max_pool_pick, NUMBERS, NUMBERS),
+    K(avg_pool, FLOATS, FLOATS),
+    K(avg_pool_grad, FLOATS, FLOATS),
+    K(gather, ANY, ANY),
+    K(scatter_add, NUMBERS, NUMBERS),
 #undef E
 #undef K
 };
@@ -99,17 +136,28 @@ static const fnx_op_caps caps[] = {
 static int32_t capabilities(void *device, fnx_group_caps *out) {
     (void)device;
     uint32_t size = out->struct_size;
-    fnx_group_caps c = {.struct_size = size, .anchors = UINT32_MAX, .max_bindings = 64, .max_nodes = 64, .max_rank = FNX_MAX_RANK, .max_row = INT64_MAX,
-                        .n_ops = sizeof caps / sizeof *caps, .op_bytes = sizeof *caps, .ops = caps};
+    fnx_group_caps c = {.struct_size = size,
+                        .anchors = UINT32_MAX,
+                        .max_bindings = 64,
+                        .max_nodes = 64,
+                        .max_rank = FNX_MAX_RANK,
+                        .max_row = INT64_MAX,
+                        .n_ops = sizeof caps / sizeof *caps,
+                        .op_bytes = sizeof *caps,
+                        .ops = caps};
     memcpy(out, &c, size < sizeof c ? size : sizeof c);
     return FNX_OK;
 }
 
 static int32_t refuse_unknown(const fnx_group *g, fnx_decline *why) {
-    if (g->features) return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, FNX_NONE, "the group uses a feature newer than this plugin");
-    if (g->scalar_value != FNX_NONE) return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, FNX_NONE, "scalars in memory");
+    if (g->features)
+        return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, FNX_NONE,
+                           "the group uses a feature newer than this plugin");
+    if (g->scalar_value != FNX_NONE)
+        return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, FNX_NONE, "scalars in memory");
     for (uint32_t i = 0; i < g->n_values; i++)
-        if (fnx_group_value(g, i)->flags) return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, i, "unknown value flag");
+        if (fnx_group_value(g, i)->flags)
+            return cpu_decline(why, FNX_DECLINE_FEATURE, FNX_NONE, i, "unknown value flag");
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (fnx_group_node(g, i)->flags) return cpu_decline(why, FNX_DECLINE_FEATURE, i, FNX_NONE, "unknown node flag");
     return FNX_OK;
@@ -119,7 +167,8 @@ static int32_t prepare(void *device, const fnx_group *g, void **out_handle, fnx_
     const cpu_engine *engine = g->anchor == FNX_ANCHOR_ELEMENTWISE ? &cpu_vm : &cpu_kernels;
     int32_t code = refuse_unknown(g, why);
     if (code) return code;
-    if (engine == &cpu_kernels && g->n_nodes != 1) return cpu_decline(why, FNX_DECLINE_ANCHOR, g->anchor_node, FNX_NONE, "an anchor runs alone here");
+    if (engine == &cpu_kernels && g->n_nodes != 1)
+        return cpu_decline(why, FNX_DECLINE_ANCHOR, g->anchor_node, FNX_NONE, "an anchor runs alone here");
     cpu_handle *h = calloc(1, sizeof *h);
     if (!h) return cpu_host->error(FNX_E_NO_MEMORY, "no host memory for a group");
     *h = (cpu_handle){engine, device, NULL, g->n_sizes, g->n_strides, g->n_bindings, g->n_scalars};
@@ -195,8 +244,18 @@ static void device_close(void *device) {
 }
 
 static const fnx_device_table table = {
-    .struct_size = sizeof table, .kernel_bytes = sizeof(fnx_kernel), .close = device_close, .info = info, .get_interface = get_interface, .alloc = take,
-    .free = give, .copy = copy, .fill = fill, .queue_create = queue_create, .queue_destroy = queue_destroy, .queue_flush = queue_flush,
+    .struct_size = sizeof table,
+    .kernel_bytes = sizeof(fnx_kernel),
+    .close = device_close,
+    .info = info,
+    .get_interface = get_interface,
+    .alloc = take,
+    .free = give,
+    .copy = copy,
+    .fill = fill,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_flush = queue_flush,
     .queue_sync = queue_sync,
 };
 
@@ -217,7 +276,8 @@ static int32_t device_open(void *context, const char *address, const fnx_device_
     static const char *const isa_names[CPU_ISAS] = {"base", "avx2", "avx512"};
     char text[160];
     (void)context;
-    if (*address && strcmp(address, "0")) return cpu_host->error(FNX_E_NOT_FOUND, "there is one CPU device, \"cpu\" or \"cpu:0\"");
+    if (*address && strcmp(address, "0"))
+        return cpu_host->error(FNX_E_NOT_FOUND, "there is one CPU device, \"cpu\" or \"cpu:0\"");
     cpu_device *d = calloc(1, sizeof *d);
     if (!d) return cpu_host->error(FNX_E_NO_MEMORY, "no host memory");
     const char *threads = cpu_host->config("threads", ""), *isa = cpu_host->config("isa", "");
@@ -227,9 +287,12 @@ static int32_t device_open(void *context, const char *address, const fnx_device_
     int wanted = -1;
     for (int i = 0; i < CPU_ISAS; i++)
         if (!strcmp(isa, isa_names[i])) wanted = i;
-    if ((*threads && (end == threads || *end)) || n < 1 || n > 1024) snprintf(text, sizeof text, "threads must be 1 to 1024, not '%.40s'", threads);
-    else if (*isa && (wanted < 0 || wanted > (int)d->isa)) snprintf(text, sizeof text, "isa must be base, avx2 or avx512 and the CPU must have it, not '%.40s'", isa);
-    else if (!(d->queue = (d->threads = (int)n, d->isa = wanted >= 0 ? (cpu_isa)wanted : d->isa, cpu_queue_create(d)))) snprintf(text, sizeof text, "no thread could be started");
+    if ((*threads && (end == threads || *end)) || n < 1 || n > 1024)
+        snprintf(text, sizeof text, "threads must be 1 to 1024, not '%.40s'", threads);
+    else if (*isa && (wanted < 0 || wanted > (int)d->isa))
+        snprintf(text, sizeof text, "isa must be base, avx2 or avx512 and the CPU must have it, not '%.40s'", isa);
+    else if (!(d->queue = (d->threads = (int)n, d->isa = wanted >= 0 ? (cpu_isa)wanted : d->isa, cpu_queue_create(d))))
+        snprintf(text, sizeof text, "no thread could be started");
     else {
         *out_table = &table, *out_device = d;
         return FNX_OK;
@@ -239,9 +302,17 @@ static int32_t device_open(void *context, const char *address, const fnx_device_
 }
 
 FNX_PLUGIN_EXPORT = {
-    .struct_size = sizeof(fnx_plugin), .magic = FNX_PLUGIN_MAGIC, .abi_epoch = FNX_ABI_EPOCH, .abi_minor = FNX_ABI_MINOR,
+    .struct_size = sizeof(fnx_plugin),
+    .magic = FNX_PLUGIN_MAGIC,
+    .abi_epoch = FNX_ABI_EPOCH,
+    .abi_minor = FNX_ABI_MINOR,
 #ifdef FORNAX_BUILD_SANITIZERS
     .build = FORNAX_BUILD_SANITIZERS,
 #endif
-    .name = "cpu", .version = "0.1.0", .init = init, .shutdown = shutdown_plugin, .device_count = device_count, .device_open = device_open,
+    .name = "cpu",
+    .version = "0.1.0",
+    .init = init,
+    .shutdown = shutdown_plugin,
+    .device_count = device_count,
+    .device_open = device_open,
 };

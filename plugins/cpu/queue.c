@@ -13,8 +13,16 @@ typedef enum kind { RUN, COPY, FILL, RELEASE, STOP, WRAP } kind;
 typedef struct command { /* followed by its arrays; a multiple of 64 bytes */
     uint32_t bytes, kind;
     union {
-        struct { cpu_handle *handle; fnx_launch launch; } run;
-        struct { void *to; const void *from; uint64_t bytes, pattern; uint32_t pattern_bytes; } copy;
+        struct {
+            cpu_handle *handle;
+            fnx_launch launch;
+        } run;
+        struct {
+            void *to;
+            const void *from;
+            uint64_t bytes, pattern;
+            uint32_t pattern_bytes;
+        } copy;
     };
 } command;
 
@@ -23,7 +31,7 @@ struct cpu_queue {
     pthread_t thread;
     pthread_mutex_t lock; /* of producers, and for sleeping */
     pthread_cond_t work, room;
-    uint64_t head, tail;  /* bytes ever written and done (atomic); both grow */
+    uint64_t head, tail; /* bytes ever written and done (atomic); both grow */
     bool sleeping, waiting;
     fnx_error_word error;
     char *ring;
@@ -64,8 +72,10 @@ static void *put(char **at, const void *from, size_t bytes) {
 }
 
 int32_t cpu_queue_launch(cpu_queue *q, cpu_handle *h, const fnx_launch *launches, uint32_t n, uint32_t launch_bytes) {
-    uint32_t arrays = (uint32_t)(((h->n_sizes + h->n_strides) * sizeof(int64_t) + 31) + h->n_bindings * sizeof(fnx_binding) + h->n_scalars * sizeof(fnx_scalar) + 64);
-    if (sizeof(command) + arrays > RING_BYTES / 4) return cpu_host->error(FNX_E_INVALID, "cpu: a launch with too many arguments");
+    uint32_t arrays = (uint32_t)(((h->n_sizes + h->n_strides) * sizeof(int64_t) + 31) +
+                                 h->n_bindings * sizeof(fnx_binding) + h->n_scalars * sizeof(fnx_scalar) + 64);
+    if (sizeof(command) + arrays > RING_BYTES / 4)
+        return cpu_host->error(FNX_E_INVALID, "cpu: a launch with too many arguments");
     pthread_mutex_lock(&q->lock);
     for (uint32_t i = 0; i < n; i++) {
         const fnx_launch *l = FNX_AT(fnx_launch, launches, launch_bytes, i);
@@ -83,19 +93,26 @@ int32_t cpu_queue_launch(cpu_queue *q, cpu_handle *h, const fnx_launch *launches
     return FNX_OK;
 }
 
-static int32_t enqueue(cpu_queue *q, kind what, void *to, const void *from, uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes) {
+static int32_t enqueue(cpu_queue *q, kind what, void *to, const void *from, uint64_t bytes, uint64_t pattern,
+                       uint32_t pattern_bytes) {
     pthread_mutex_lock(&q->lock);
     command *c = reserve(q, sizeof(command));
     c->kind = what;
     if (what == RELEASE) c->run.handle = to;
-    else c->copy.to = to, c->copy.from = from, c->copy.bytes = bytes, c->copy.pattern = pattern, c->copy.pattern_bytes = pattern_bytes;
+    else
+        c->copy.to = to, c->copy.from = from, c->copy.bytes = bytes, c->copy.pattern = pattern,
+        c->copy.pattern_bytes = pattern_bytes;
     publish(q, c);
     pthread_mutex_unlock(&q->lock);
     return FNX_OK;
 }
 
-int32_t cpu_queue_copy(cpu_queue *q, void *to, const void *from, uint64_t bytes) { return enqueue(q, COPY, to, from, bytes, 0, 0); }
-int32_t cpu_queue_fill(cpu_queue *q, void *to, uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes) { return enqueue(q, FILL, to, NULL, bytes, pattern, pattern_bytes); }
+int32_t cpu_queue_copy(cpu_queue *q, void *to, const void *from, uint64_t bytes) {
+    return enqueue(q, COPY, to, from, bytes, 0, 0);
+}
+int32_t cpu_queue_fill(cpu_queue *q, void *to, uint64_t bytes, uint64_t pattern, uint32_t pattern_bytes) {
+    return enqueue(q, FILL, to, NULL, bytes, pattern, pattern_bytes);
+}
 void cpu_queue_release(cpu_queue *q, cpu_handle *h) { enqueue(q, RELEASE, h, NULL, 0, 0, 0); }
 
 int32_t cpu_queue_sync(cpu_queue *q, fnx_error_word *out) {
@@ -120,7 +137,9 @@ void cpu_refuse(const cpu_task *t, int32_t code, uint32_t node, int64_t index, i
 }
 
 static void fill(const command *c) {
-    for (uint64_t i = 0; i < c->copy.bytes; i++) ((char *)c->copy.to)[i] = ((const char *)&c->copy.pattern)[i % (c->copy.pattern_bytes ? c->copy.pattern_bytes : 1)];
+    for (uint64_t i = 0; i < c->copy.bytes; i++)
+        ((char *)c->copy.to)[i] =
+            ((const char *)&c->copy.pattern)[i % (c->copy.pattern_bytes ? c->copy.pattern_bytes : 1)];
 }
 
 static void release(cpu_handle *h) {

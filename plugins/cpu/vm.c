@@ -17,16 +17,16 @@ enum { LAUNCH_LEVEL, ROW_LEVEL, VECTOR_LEVEL };
 
 typedef struct vm_value {
     uint16_t dtype;
-    uint8_t kind, level[2];   /* per program */
-    uint8_t conflict;         /* output in the slot of an input that is read after its first write: through a register */
-    uint8_t item;             /* bytes */
-    int16_t reg[2];           /* register, or -1 */
+    uint8_t kind, level[2]; /* per program */
+    uint8_t conflict;       /* output in the slot of an input that is read after its first write: through a register */
+    uint8_t item;           /* bytes */
+    int16_t reg[2];         /* register, or -1 */
     uint32_t index, first_stride;
 } vm_value;
 
 typedef struct vm_code {
     vm_fn fn;
-    uint8_t level, divides;   /* divides: integers, whose divisor may be 0 */
+    uint8_t level, divides; /* divides: integers, whose divisor may be 0 */
     uint16_t d, a, b, c, node;
 } vm_code;
 
@@ -48,9 +48,12 @@ typedef struct vm_state {
 
 static uint32_t item_bytes(uint16_t dtype) {
     switch (dtype) {
-    case FNX_BOOL: case FNX_U8: return 1;
-    case FNX_I32: case FNX_F32: return 4;
-    case FNX_I64: case FNX_F64: return 8;
+    case FNX_BOOL:
+    case FNX_U8: return 1;
+    case FNX_I32:
+    case FNX_F32: return 4;
+    case FNX_I64:
+    case FNX_F64: return 8;
     default: return 0;
     }
 }
@@ -73,17 +76,30 @@ static int varies(const fnx_value *v, uint32_t from, uint32_t to) {
 }
 
 static int32_t read_values(vm_state *s, const fnx_group *g, fnx_decline *why) {
-    if (g->n_values > MAX_VALUES) return cpu_decline(why, FNX_DECLINE_LIMIT, FNX_NONE, FNX_NONE, "more values than the vector machine takes");
+    if (g->n_values > MAX_VALUES)
+        return cpu_decline(why, FNX_DECLINE_LIMIT, FNX_NONE, FNX_NONE, "more values than the vector machine takes");
     for (uint32_t i = 0; i < g->n_values; i++) {
         const fnx_value *v = fnx_group_value(g, i);
         vm_value *m = &s->v[i];
-        *m = (vm_value){.dtype = v->dtype, .kind = v->kind, .item = (uint8_t)item_bytes(v->dtype), .reg = {-1, -1}, .index = v->index, .first_stride = v->first_stride};
+        *m = (vm_value){.dtype = v->dtype,
+                        .kind = v->kind,
+                        .item = (uint8_t)item_bytes(v->dtype),
+                        .reg = {-1, -1},
+                        .index = v->index,
+                        .first_stride = v->first_stride};
         bool scalar = v->kind == FNX_VALUE_SCALAR || v->kind == FNX_VALUE_CONST;
-        if (!m->item && !(scalar && v->dtype == FNX_U64)) return cpu_decline(why, FNX_DECLINE_DTYPE, FNX_NONE, i, "a dtype that the vector machine does not know");
-        if (!scalar && v->rank != g->rank) return cpu_decline(why, FNX_DECLINE_LAYOUT, FNX_NONE, i, "a value of another rank");
+        if (!m->item && !(scalar && v->dtype == FNX_U64))
+            return cpu_decline(why, FNX_DECLINE_DTYPE, FNX_NONE, i, "a dtype that the vector machine does not know");
+        if (!scalar && v->rank != g->rank)
+            return cpu_decline(why, FNX_DECLINE_LAYOUT, FNX_NONE, i, "a value of another rank");
         if (scalar) m->item = 8;
+        /* Such a result would be stored once per strip: over an input that the next strip reads, or by two threads. */
+        for (uint32_t d = 0; d < g->rank && v->kind == FNX_VALUE_OUTPUT; d++)
+            if (v->size[d] != g->domain[d])
+                return cpu_decline(why, FNX_DECLINE_LAYOUT, FNX_NONE, i, "a result smaller than the domain");
         bool temp = v->kind == FNX_VALUE_TEMP || v->kind == FNX_VALUE_OUTPUT;
-        bool inner = !scalar && (temp || varies(v, g->rank - 1, g->rank)), outer = !scalar && (temp || varies(v, 0, g->rank - 1));
+        bool inner = !scalar && (temp || varies(v, g->rank - 1, g->rank)),
+             outer = !scalar && (temp || varies(v, 0, g->rank - 1));
         m->level[0] = inner ? VECTOR_LEVEL : outer ? ROW_LEVEL : LAUNCH_LEVEL;
         m->level[1] = inner || outer ? VECTOR_LEVEL : LAUNCH_LEVEL;
         if (v->kind == FNX_VALUE_INPUT || v->kind == FNX_VALUE_INDEX) s->input[s->n_inputs++] = (uint16_t)i;
@@ -110,15 +126,21 @@ static void lower_levels(vm_state *s, const fnx_group *g) {
 
 static double cost_of(uint16_t op) {
     switch (op) {
-    case FNX_OP_exp: case FNX_OP_log: case FNX_OP_tanh: case FNX_OP_sigmoid: case FNX_OP_erf: return 0.5;
-    case FNX_OP_pow: case FNX_OP_normal: return 15;
+    case FNX_OP_exp:
+    case FNX_OP_log:
+    case FNX_OP_tanh:
+    case FNX_OP_sigmoid:
+    case FNX_OP_erf: return 0.5;
+    case FNX_OP_pow:
+    case FNX_OP_normal: return 15;
     case FNX_OP_uniform: return 4;
     default: return 0.1;
     }
 }
 
 /* The instruction for a node; an operand that is a scalar where there is no form for it is named in *fill and made a vector. */
-static int32_t instruction(vm_state *s, const fnx_group *g, uint32_t node, int p, vm_find find, vm_code *out, uint32_t *fill) {
+static int32_t instruction(vm_state *s, const fnx_group *g, uint32_t node, int p, vm_find find, vm_code *out,
+                           uint32_t *fill) {
     const fnx_node *n = fnx_group_node(g, node);
     uint32_t x[3] = {0, 0, 0}, y = fnx_node_result(g, n, 0);
     unsigned scalars = 0;
@@ -127,11 +149,17 @@ static int32_t instruction(vm_state *s, const fnx_group *g, uint32_t node, int p
     uint8_t level = s->v[y].level[p];
     for (uint32_t k = 0; k < n->n_operands && k < 3; k++) scalars |= (unsigned)(s->v[x[k]].level[p] < level) << k;
     uint16_t dtype = s->v[n->op == FNX_OP_where ? x[1] : x[0]].dtype;
-    *out = (vm_code){.level = level, .d = (uint16_t)y, .a = (uint16_t)x[0], .b = (uint16_t)x[1], .c = (uint16_t)x[2], .node = (uint16_t)node};
+    *out = (vm_code){.level = level,
+                     .d = (uint16_t)y,
+                     .a = (uint16_t)x[0],
+                     .b = (uint16_t)x[1],
+                     .c = (uint16_t)x[2],
+                     .node = (uint16_t)node};
     bool random = n->op == FNX_OP_uniform || n->op == FNX_OP_normal;
-    out->fn = find(n->op, dtype, s->v[y].dtype, random ? 3 : scalars);
+    if (random) scalars |= 3; /* seed and counter are scalars at every level */
+    out->fn = find(n->op, dtype, s->v[y].dtype, scalars);
     out->divides = n->op == FNX_OP_div && dtype != FNX_F32 && dtype != FNX_F64;
-    for (uint32_t k = 0; k < n->n_operands && !out->fn && !random; k++)
+    for (uint32_t k = 0; k < n->n_operands && !out->fn; k++)
         if (scalars >> k & 1 && find(n->op, dtype, s->v[y].dtype, scalars & ~(1u << k))) *fill = k;
     if (!out->fn && *fill == FNX_NONE && scalars == 7u >> (3 - n->n_operands) && !random) *fill = 0;
     return out->fn || *fill != FNX_NONE ? FNX_OK : FNX_E_DECLINED;
@@ -151,11 +179,14 @@ static void give_registers(vm_state *s, vm_program *q, int p) {
         vm_code *c = &q->code[i];
         vm_value *d = &s->v[c->d];
         uint16_t used[3] = {c->a, c->b, c->c};
-        if (d->level[p] == VECTOR_LEVEL && d->reg[p] < 0) d->reg[p] = n_spare ? spare[--n_spare] : (int16_t)q->n_registers++;
+        if (d->level[p] == VECTOR_LEVEL && d->reg[p] < 0)
+            d->reg[p] = n_spare ? spare[--n_spare] : (int16_t)q->n_registers++;
         for (int k = 0; k < 3; k++) {
             vm_value *m = &s->v[used[k]];
             bool seen = (k > 0 && used[k] == used[0]) || (k > 1 && used[k] == used[1]);
-            if (!seen && m->kind == FNX_VALUE_TEMP && m->level[p] == VECTOR_LEVEL && last[used[k]] == i && m->reg[p] >= 0 && used[k] != c->d) spare[n_spare++] = m->reg[p];
+            if (!seen && m->kind == FNX_VALUE_TEMP && m->level[p] == VECTOR_LEVEL && last[used[k]] == i &&
+                m->reg[p] >= 0 && used[k] != c->d)
+                spare[n_spare++] = m->reg[p];
         }
     }
 }
@@ -165,13 +196,15 @@ static void fuse_muladd(vm_state *s, vm_program *q, int p, vm_find find, const f
     uint16_t uses[MAX_VALUES] = {0};
     uint32_t n = 0;
     for (uint32_t k = 0; k < g->n_nodes; k++)
-        for (uint32_t i = 0; i < fnx_group_node(g, k)->n_operands; i++) uses[fnx_node_operand(g, fnx_group_node(g, k), i)]++;
+        for (uint32_t i = 0; i < fnx_group_node(g, k)->n_operands; i++)
+            uses[fnx_node_operand(g, fnx_group_node(g, k), i)]++;
     for (uint32_t i = 0; i < q->n_code; i++) {
         vm_code c = q->code[i], *m = NULL;
         uint16_t op = fnx_group_node(g, c.node)->op;
         for (uint32_t k = n; k-- > 0 && !m && op == FNX_OP_add && c.level == VECTOR_LEVEL;) {
             vm_code *x = &q->code[k];
-            bool product = x->level == VECTOR_LEVEL && fnx_group_node(g, x->node)->op == FNX_OP_mul && (x->d == c.a) != (x->d == c.b);
+            bool product = x->level == VECTOR_LEVEL && fnx_group_node(g, x->node)->op == FNX_OP_mul &&
+                           (x->d == c.a) != (x->d == c.b);
             if (product && uses[x->d] == 1 && s->v[x->d].kind == FNX_VALUE_TEMP) m = x;
         }
         vm_fn fn = NULL;
@@ -179,7 +212,8 @@ static void fuse_muladd(vm_state *s, vm_program *q, int p, vm_find find, const f
         if (m) {
             bool swap = s->v[m->a].level[p] < VECTOR_LEVEL; /* the scalar factor comes second */
             fused.a = swap ? m->b : m->a, fused.b = swap ? m->a : m->b, fused.c = c.a == m->d ? c.b : c.a;
-            unsigned scalars = (s->v[fused.b].level[p] < VECTOR_LEVEL ? 2u : 0u) | (s->v[fused.c].level[p] < VECTOR_LEVEL ? 4u : 0u);
+            unsigned scalars =
+                (s->v[fused.b].level[p] < VECTOR_LEVEL ? 2u : 0u) | (s->v[fused.c].level[p] < VECTOR_LEVEL ? 4u : 0u);
             fn = find(VM_MULADD, s->v[c.d].dtype, s->v[c.d].dtype, scalars);
         }
         if (fn) {
@@ -197,14 +231,26 @@ static int32_t build_program(vm_state *s, const fnx_group *g, int p, vm_find fin
     for (uint32_t k = 0; k < g->n_nodes; k++) {
         vm_code c;
         uint32_t fill;
-        if (fnx_group_node(g, k)->n_operands > 3 || fnx_group_node(g, k)->n_results != 1 || instruction(s, g, k, p, find, &c, &fill))
-            return cpu_decline(why, FNX_DECLINE_OP, k, FNX_NONE, "an op or dtype that the vector machine does not have");
+        if (fnx_group_node(g, k)->n_operands > 3 || fnx_group_node(g, k)->n_results != 1 ||
+            instruction(s, g, k, p, find, &c, &fill))
+            return cpu_decline(why, FNX_DECLINE_OP, k, FNX_NONE,
+                               "an op or dtype that the vector machine does not have");
         while (!c.fn) { /* make a vector of the scalar operand: a value of its own */
-            if (s->n_values == MAX_VALUES || q->n_code + 1 >= MAX_CODE) return cpu_decline(why, FNX_DECLINE_LIMIT, k, FNX_NONE, "too many instructions");
+            if (s->n_values == MAX_VALUES || q->n_code + 1 >= MAX_CODE)
+                return cpu_decline(why, FNX_DECLINE_LIMIT, k, FNX_NONE, "too many instructions");
             uint32_t x = fnx_node_operand(g, fnx_group_node(g, k), fill), v = s->n_values++;
-            s->v[v] = (vm_value){.dtype = s->v[x].dtype, .kind = FNX_VALUE_TEMP, .item = (uint8_t)item_bytes(s->v[x].dtype), .level = {c.level, c.level}, .reg = {-1, -1}};
-            q->code[q->n_code++] = (vm_code){.fn = find(FNX_OP_copy, s->v[x].dtype, s->v[x].dtype, 1), .level = c.level, .d = (uint16_t)v, .a = (uint16_t)x, .b = (uint16_t)x,
-                                             .c = (uint16_t)x, .node = (uint16_t)k};
+            s->v[v] = (vm_value){.dtype = s->v[x].dtype,
+                                 .kind = FNX_VALUE_TEMP,
+                                 .item = (uint8_t)item_bytes(s->v[x].dtype),
+                                 .level = {c.level, c.level},
+                                 .reg = {-1, -1}};
+            q->code[q->n_code++] = (vm_code){.fn = find(FNX_OP_copy, s->v[x].dtype, s->v[x].dtype, 1),
+                                             .level = c.level,
+                                             .d = (uint16_t)v,
+                                             .a = (uint16_t)x,
+                                             .b = (uint16_t)x,
+                                             .c = (uint16_t)x,
+                                             .node = (uint16_t)k};
             uint16_t *at = fill == 0 ? &c.a : fill == 1 ? &c.b : &c.c;
             *at = (uint16_t)v;
             const fnx_node *n = fnx_group_node(g, k);
@@ -214,7 +260,9 @@ static int32_t build_program(vm_state *s, const fnx_group *g, int p, vm_find fin
             c.fn = find(n->op, s->v[n->op == FNX_OP_where ? c.b : c.a].dtype, s->v[c.d].dtype, scalars);
             for (uint32_t i = 0; i < n->n_operands && !c.fn; i++)
                 if (scalars >> i & 1) fill = i;
-            if (!c.fn && !scalars) return cpu_decline(why, FNX_DECLINE_DTYPE, k, FNX_NONE, "an op or dtype that the vector machine does not have");
+            if (!c.fn && !scalars)
+                return cpu_decline(why, FNX_DECLINE_DTYPE, k, FNX_NONE,
+                                   "an op or dtype that the vector machine does not have");
         }
         if (q->n_code == MAX_CODE) return cpu_decline(why, FNX_DECLINE_LIMIT, k, FNX_NONE, "too many instructions");
         q->code[q->n_code++] = c;
@@ -235,7 +283,8 @@ static void mark_conflicts(vm_state *s, const fnx_group *g) {
                 bool made = false;
                 for (uint32_t j = 0; j < s->program[p].n_code; j++) {
                     const vm_code *c = &s->program[p].code[j];
-                    if (made && (c->a == s->input[k] || c->b == s->input[k] || c->c == s->input[k])) s->v[s->output[i]].conflict = 1;
+                    if (made && (c->a == s->input[k] || c->b == s->input[k] || c->c == s->input[k]))
+                        s->v[s->output[i]].conflict = 1;
                     made |= c->d == s->output[i];
                 }
             }
@@ -247,7 +296,8 @@ static int32_t prepare(cpu_device *d, const fnx_group *g, void **out_state, fnx_
     if (!s) return cpu_host->error(FNX_E_NO_MEMORY, "no host memory for a group");
     s->rank = g->rank, s->n_values = g->n_values;
     memcpy(s->domain, g->domain, sizeof s->domain);
-    int32_t code = g->rank ? read_values(s, g, why) : cpu_decline(why, FNX_DECLINE_LAYOUT, FNX_NONE, FNX_NONE, "rank 0");
+    int32_t code =
+        g->rank ? read_values(s, g, why) : cpu_decline(why, FNX_DECLINE_LAYOUT, FNX_NONE, FNX_NONE, "rank 0");
     if (!code) lower_levels(s, g);
     for (int p = 0; p < 2 && !code; p++) code = build_program(s, g, p, finder(d), why);
     if (!code) mark_conflicts(s, g);
@@ -264,12 +314,12 @@ typedef struct vm_run { /* of one thread */
     const vm_state *s;
     const cpu_task *t;
     const fnx_launch *l;
-    int p;                        /* program */
+    int p; /* program */
     char *registers;
-    void *at[MAX_VALUES];         /* where a value's current strip is */
-    uint64_t scalar[MAX_VALUES];  /* values below vector level */
+    void *at[MAX_VALUES];        /* where a value's current strip is */
+    uint64_t scalar[MAX_VALUES]; /* values below vector level */
     int64_t index[FNX_MAX_RANK];
-    bool packed[MAX_VALUES];      /* block program: the register already holds the block of a value that repeats per row */
+    bool packed[MAX_VALUES]; /* block program: the register already holds the block of a value that repeats per row */
 } vm_run;
 
 static char *reg(const vm_run *r, const vm_value *m) { return r->registers + (size_t)m->reg[r->p] * REGISTER_BYTES; }
@@ -285,17 +335,31 @@ static int64_t offset(const vm_run *r, const vm_value *m) {
 
 static void gather_strided(char *to, const char *from, int64_t n, int64_t stride, uint32_t item) {
     switch (item) {
-    case 1: for (int64_t i = 0; i < n; i++) to[i] = from[i * stride]; break;
-    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)from)[i * stride]; break;
-    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)(void *)to)[i] = ((const uint64_t *)(const void *)from)[i * stride];
+    case 1:
+        for (int64_t i = 0; i < n; i++) to[i] = from[i * stride];
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)from)[i * stride];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)(void *)to)[i] = ((const uint64_t *)(const void *)from)[i * stride];
     }
 }
 
 static void scatter_strided(char *to, const char *from, int64_t n, int64_t stride, uint32_t item) {
     switch (item) {
-    case 1: for (int64_t i = 0; i < n; i++) to[i * stride] = from[i]; break;
-    case 4: for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)to)[i * stride] = ((const uint32_t *)(const void *)from)[i]; break;
-    default: for (int64_t i = 0; i < n; i++) ((uint64_t *)(void *)to)[i * stride] = ((const uint64_t *)(const void *)from)[i];
+    case 1:
+        for (int64_t i = 0; i < n; i++) to[i * stride] = from[i];
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)(void *)to)[i * stride] = ((const uint32_t *)(const void *)from)[i];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)(void *)to)[i * stride] = ((const uint64_t *)(const void *)from)[i];
     }
 }
 
@@ -324,7 +388,8 @@ static void bind(vm_run *r, int64_t rows, int64_t n) {
         char *to = reg(r, m);
         *at = to;
         for (int64_t j = 0; j < rows; j++)
-            if (st[in] == 1) memcpy(to + j * n * m->item, from + (rows > 1 ? j * st[up] : 0) * m->item, (size_t)n * m->item);
+            if (st[in] == 1)
+                memcpy(to + j * n * m->item, from + (rows > 1 ? j * st[up] : 0) * m->item, (size_t)n * m->item);
             else gather_strided(to + j * n * m->item, from + (rows > 1 ? j * st[up] : 0) * m->item, n, st[in], m->item);
         bool repeats = rows > 1 && st[up] == 0;
         for (uint32_t d = 0; d < up && repeats; d++) repeats = st[d] == 0 || r->l->sizes[s->domain[d]] == 1;
@@ -334,7 +399,8 @@ static void bind(vm_run *r, int64_t rows, int64_t n) {
         const vm_value *m = &s->v[s->output[k]];
         const int64_t *st = strides(r, m);
         bool direct = !m->conflict && (st[in] == 1 || n == 1) && (rows == 1 || st[up] == n);
-        r->at[s->output[k]] = direct ? (char *)(uintptr_t)r->l->bindings[m->index].address + offset(r, m) * m->item : reg(r, m);
+        r->at[s->output[k]] =
+            direct ? (char *)(uintptr_t)r->l->bindings[m->index].address + offset(r, m) * m->item : reg(r, m);
     }
 }
 
@@ -348,8 +414,10 @@ static void store(const vm_run *r, int64_t rows, int64_t n) {
         const int64_t *st = strides(r, m);
         char *to = (char *)(uintptr_t)r->l->bindings[m->index].address + offset(r, m) * m->item;
         for (int64_t j = 0; j < rows; j++)
-            if (st[in] == 1) memcpy(to + (rows > 1 ? j * st[up] : 0) * m->item, from + j * n * m->item, (size_t)n * m->item);
-            else scatter_strided(to + (rows > 1 ? j * st[up] : 0) * m->item, from + j * n * m->item, n, st[in], m->item);
+            if (st[in] == 1)
+                memcpy(to + (rows > 1 ? j * st[up] : 0) * m->item, from + j * n * m->item, (size_t)n * m->item);
+            else
+                scatter_strided(to + (rows > 1 ? j * st[up] : 0) * m->item, from + j * n * m->item, n, st[in], m->item);
     }
 }
 
@@ -359,7 +427,9 @@ static void check_divisors(const vm_run *r, const vm_code *c, int64_t n) {
     const char *p = r->at[c->b];
     if (b->level[r->p] < c->level) n = 1;
     for (int64_t i = 0; i < n; i++, p += b->item == 8 && b->dtype != FNX_I64 ? item_bytes(b->dtype) : b->item) {
-        int64_t v = b->dtype == FNX_I64 ? *(const int64_t *)(const void *)p : b->dtype == FNX_I32 ? *(const int32_t *)(const void *)p : *(const uint8_t *)p;
+        int64_t v = b->dtype == FNX_I64   ? *(const int64_t *)(const void *)p
+                    : b->dtype == FNX_I32 ? *(const int32_t *)(const void *)p
+                                          : *(const uint8_t *)p;
         if (v == 0) {
             cpu_refuse(r->t, FNX_E_INDEX, c->node, 0, 0);
             return;
@@ -382,7 +452,9 @@ static void load_scalars(vm_run *r, uint8_t level) {
         const vm_value *m = &s->v[s->input[k]];
         if (m->level[r->p] != level) continue;
         if (m->kind == FNX_VALUE_INDEX) r->scalar[s->input[k]] = (uint64_t)offset(r, m);
-        else memcpy(&r->scalar[s->input[k]], (const char *)(uintptr_t)r->l->bindings[m->index].address + offset(r, m) * m->item, m->item);
+        else
+            memcpy(&r->scalar[s->input[k]],
+                   (const char *)(uintptr_t)r->l->bindings[m->index].address + offset(r, m) * m->item, m->item);
     }
 }
 
@@ -412,10 +484,12 @@ static void strips(vm_run *r, int64_t from, int64_t to, int64_t rows, int64_t n,
             r->index[in - 1] = k % per * block;
             here = axis - r->index[in - 1] < block ? axis - r->index[in - 1] : block;
             rest = k / per;
-            for (uint32_t d = in - 1; d-- > 0; rest /= r->l->sizes[s->domain[d]]) r->index[d] = rest % r->l->sizes[s->domain[d]];
+            for (uint32_t d = in - 1; d-- > 0; rest /= r->l->sizes[s->domain[d]])
+                r->index[d] = rest % r->l->sizes[s->domain[d]];
         } else {
             rest = row;
-            for (uint32_t d = in; d-- > 0; rest /= r->l->sizes[s->domain[d]]) r->index[d] = rest % r->l->sizes[s->domain[d]];
+            for (uint32_t d = in; d-- > 0; rest /= r->l->sizes[s->domain[d]])
+                r->index[d] = rest % r->l->sizes[s->domain[d]];
             r->index[in] = k % pieces * STRIP;
             width = n - r->index[in] < STRIP ? n - r->index[in] : STRIP;
             if (row != loaded) {
@@ -443,7 +517,8 @@ static int teams(const vm_state *s, const cpu_task *t, int64_t elements, int64_t
 
 static uint64_t workspace(const void *state, const fnx_launch *l) {
     const vm_state *s = state;
-    uint32_t n = s->program[0].n_registers > s->program[1].n_registers ? s->program[0].n_registers : s->program[1].n_registers;
+    uint32_t n =
+        s->program[0].n_registers > s->program[1].n_registers ? s->program[0].n_registers : s->program[1].n_registers;
     (void)l;
     return (uint64_t)n * REGISTER_BYTES;
 }

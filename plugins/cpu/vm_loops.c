@@ -16,18 +16,29 @@ typedef uint8_t u8;
 typedef uint8_t boolean;
 
 #define EACH(n) _Pragma("GCC ivdep") for (int64_t i = 0; i < (n); i++)
-#define START(R, A, B)                              \
-    R *d = d_;                                      \
-    const A *a = a_;                                \
-    const B *b = b_;                                \
+#define START(R, A, B) \
+    R *d = d_; \
+    const A *a = a_; \
+    const B *b = b_; \
     (void)a, (void)b, (void)c_
 
 /* ---- two operands ----------------------------------------------------------------------------------------------------------- */
 
-#define BINARY_AS(name, T, R, F)                                                                                           \
-    static void name##_vv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(R, T, T); EACH(n) d[i] = F(T, a[i], b[i]); }                  \
-    static void name##_vs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(R, T, T); T s = b[0]; EACH(n) d[i] = F(T, a[i], s); }         \
-    static void name##_sv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(R, T, T); T s = a[0]; EACH(n) d[i] = F(T, s, b[i]); }
+#define BINARY_AS(name, T, R, F) \
+    static void name##_vv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(R, T, T); \
+        EACH(n) d[i] = F(T, a[i], b[i]); \
+    } \
+    static void name##_vs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(R, T, T); \
+        T s = b[0]; \
+        EACH(n) d[i] = F(T, a[i], s); \
+    } \
+    static void name##_sv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(R, T, T); \
+        T s = a[0]; \
+        EACH(n) d[i] = F(T, s, b[i]); \
+    }
 
 #define ADD_F(T, x, y) ((x) + (y))
 #define SUB_F(T, x, y) ((x) - (y))
@@ -49,8 +60,14 @@ typedef uint8_t boolean;
 #define GT(T, x, y) ((x) > (y))
 #define GE(T, x, y) ((x) >= (y))
 
-#define COMPARE(T) BINARY_AS(eq_##T, T, u8, EQ) BINARY_AS(ne_##T, T, u8, NE) BINARY_AS(lt_##T, T, u8, LT) BINARY_AS(le_##T, T, u8, LE) BINARY_AS(gt_##T, T, u8, GT) BINARY_AS(ge_##T, T, u8, GE)
-#define ARITHMETIC(T, K) BINARY_AS(add_##T, T, T, ADD_##K) BINARY_AS(sub_##T, T, T, SUB_##K) BINARY_AS(mul_##T, T, T, MUL_##K) BINARY_AS(max_##T, T, T, MAX_##K) BINARY_AS(min_##T, T, T, MIN_##K) COMPARE(T)
+#define COMPARE(T) \
+    BINARY_AS(eq_##T, T, u8, EQ) \
+    BINARY_AS(ne_##T, T, u8, NE) BINARY_AS(lt_##T, T, u8, LT) BINARY_AS(le_##T, T, u8, LE) \
+        BINARY_AS(gt_##T, T, u8, GT) BINARY_AS(ge_##T, T, u8, GE)
+#define ARITHMETIC(T, K) \
+    BINARY_AS(add_##T, T, T, ADD_##K) \
+    BINARY_AS(sub_##T, T, T, SUB_##K) BINARY_AS(mul_##T, T, T, MUL_##K) BINARY_AS(max_##T, T, T, MAX_##K) \
+        BINARY_AS(min_##T, T, T, MIN_##K) COMPARE(T)
 
 ARITHMETIC(f32, F)
 ARITHMETIC(f64, F)
@@ -87,18 +104,41 @@ BINARY_AS(pow_u8, u8, u8, POW_U)
 
 /* ---- a * b + c ------------------------------------------------------------------------------------------------------------------ */
 
-#define MULADD_AS(T)                                                                                                       \
-    static void muladd_##T##_vvv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); const T *c = c_; EACH(n) d[i] = a[i] * b[i] + c[i]; }            \
-    static void muladd_##T##_vsv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); const T *c = c_; T s = b[0]; EACH(n) d[i] = a[i] * s + c[i]; }   \
-    static void muladd_##T##_vvs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); T s = *(const T *)c_; EACH(n) d[i] = a[i] * b[i] + s; }         \
-    static void muladd_##T##_vss(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); T s = b[0], u = *(const T *)c_; EACH(n) d[i] = a[i] * s + u; }
+#define MULADD_AS(T) \
+    static void muladd_##T##_vvv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        const T *c = c_; \
+        EACH(n) d[i] = a[i] * b[i] + c[i]; \
+    } \
+    static void muladd_##T##_vsv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        const T *c = c_; \
+        T s = b[0]; \
+        EACH(n) d[i] = a[i] * s + c[i]; \
+    } \
+    static void muladd_##T##_vvs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        T s = *(const T *)c_; \
+        EACH(n) d[i] = a[i] * b[i] + s; \
+    } \
+    static void muladd_##T##_vss(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        T s = b[0], u = *(const T *)c_; \
+        EACH(n) d[i] = a[i] * s + u; \
+    }
 MULADD_AS(f32)
 MULADD_AS(f64)
 
 /* ---- one operand ---------------------------------------------------------------------------------------------------------------- */
 
 #define UNARY_AS(name, T, R, expr) \
-    static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(R, T, T); EACH(n) { T x = a[i]; d[i] = (R)(expr); } }
+    static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(R, T, T); \
+        EACH(n) { \
+            T x = a[i]; \
+            d[i] = (R)(expr); \
+        } \
+    }
 
 #define SIGMOID64(x) ((x) < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-(x))))
 UNARY_AS(exp_f32, f32, f32, fnx_poly_exp(x))
@@ -132,13 +172,15 @@ UNARY_AS(relu_u8, u8, u8, x)
 
 /* float to integer: toward zero, saturating, NaN to 0. Limits are the largest floats that fit. */
 #define SATURATE(T, low, high, max) (x != x ? 0 : x >= (high) ? (max) : x <= (low) ? (T)(low) : (T)x)
-#define FROM(T)                                                                                                           \
+#define FROM(T) \
     UNARY_AS(cast_##T##_f32, T, f32, x) UNARY_AS(cast_##T##_f64, T, f64, x) UNARY_AS(cast_##T##_boolean, T, u8, x != 0)
-#define FROM_INT(T) FROM(T) UNARY_AS(cast_##T##_i32, T, i32, x) UNARY_AS(cast_##T##_i64, T, i64, x) UNARY_AS(cast_##T##_u8, T, u8, x)
-#define FROM_FLOAT(T)                                                                                                     \
-    FROM(T) UNARY_AS(cast_##T##_i32, T, i32, SATURATE(i32, -2147483648.0, 2147483648.0, INT32_MAX))                       \
-    UNARY_AS(cast_##T##_i64, T, i64, SATURATE(i64, -9223372036854775808.0, 9223372036854775808.0, INT64_MAX))             \
-    UNARY_AS(cast_##T##_u8, T, u8, SATURATE(u8, 0.0, 256.0, UINT8_MAX))
+#define FROM_INT(T) \
+    FROM(T) UNARY_AS(cast_##T##_i32, T, i32, x) UNARY_AS(cast_##T##_i64, T, i64, x) UNARY_AS(cast_##T##_u8, T, u8, x)
+#define FROM_FLOAT(T) \
+    FROM(T) \
+    UNARY_AS(cast_##T##_i32, T, i32, SATURATE(i32, -2147483648.0, 2147483648.0, INT32_MAX)) \
+        UNARY_AS(cast_##T##_i64, T, i64, SATURATE(i64, -9223372036854775808.0, 9223372036854775808.0, INT64_MAX)) \
+            UNARY_AS(cast_##T##_u8, T, u8, SATURATE(u8, 0.0, 256.0, UINT8_MAX))
 FROM_FLOAT(f32)
 FROM_FLOAT(f64)
 FROM_INT(i32)
@@ -148,20 +190,46 @@ FROM_INT(boolean)
 
 /* ---- bytes: copy, where ---------------------------------------------------------------------------------------------------------- */
 
-#define MOVE(T)                                                                                                           \
-    static void copy_##T(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); EACH(n) d[i] = a[i]; }                                   \
-    static void fill_##T(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, T, T); T s = a[0]; EACH(n) d[i] = s; }                          \
-    static void where_##T##_vv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, u8, T); const T *c = c_; EACH(n) d[i] = a[i] ? b[i] : c[i]; }            \
-    static void where_##T##_vs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, u8, T); T s = *(const T *)c_; EACH(n) d[i] = a[i] ? b[i] : s; }          \
-    static void where_##T##_sv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, u8, T); const T *c = c_; T s = b[0]; EACH(n) d[i] = a[i] ? s : c[i]; }   \
-    static void where_##T##_ss(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { START(T, u8, T); T s = b[0], u = *(const T *)c_; EACH(n) d[i] = a[i] ? s : u; }
+#define MOVE(T) \
+    static void copy_##T(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        EACH(n) d[i] = a[i]; \
+    } \
+    static void fill_##T(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, T, T); \
+        T s = a[0]; \
+        EACH(n) d[i] = s; \
+    } \
+    static void where_##T##_vv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, u8, T); \
+        const T *c = c_; \
+        EACH(n) d[i] = a[i] ? b[i] : c[i]; \
+    } \
+    static void where_##T##_vs(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, u8, T); \
+        T s = *(const T *)c_; \
+        EACH(n) d[i] = a[i] ? b[i] : s; \
+    } \
+    static void where_##T##_sv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, u8, T); \
+        const T *c = c_; \
+        T s = b[0]; \
+        EACH(n) d[i] = a[i] ? s : c[i]; \
+    } \
+    static void where_##T##_ss(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        START(T, u8, T); \
+        T s = b[0], u = *(const T *)c_; \
+        EACH(n) d[i] = a[i] ? s : u; \
+    }
 MOVE(u8)
 MOVE(i32)
 MOVE(i64)
 
 /* ---- random numbers: a seed, b counter, c element numbers -------------------------------------------------------------------------- */
 
-typedef struct words { uint32_t w[4]; } words;
+typedef struct words {
+    uint32_t w[4];
+} words;
 
 static inline words philox(uint64_t seed, uint64_t counter, uint64_t block) {
     uint32_t x0 = (uint32_t)block, x1 = (uint32_t)(block >> 32), x2 = (uint32_t)counter, x3 = (uint32_t)(counter >> 32);
@@ -186,15 +254,15 @@ static inline double cosine_of_turn(double v) {
 }
 
 #define UNIT64(hi, lo) (((double)((hi) >> 5) * 67108864.0 + (double)((lo) >> 6)) * 0x1p-53)
-#define RANDOM(name, R, ...)                                                                                              \
-    static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) {                              \
-        R *d = d_;                                                                                                        \
-        uint64_t seed = *(const uint64_t *)a_, counter = *(const uint64_t *)b_;                                           \
-        const uint64_t *c = c_;                                                                                           \
-        for (int64_t i = 0; i < n; i++) {                                                                                 \
-            uint64_t e = c[i];                                                                                            \
-            __VA_ARGS__                                                                                                   \
-        }                                                                                                                 \
+#define RANDOM(name, R, ...) \
+    static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
+        R *d = d_; \
+        uint64_t seed = *(const uint64_t *)a_, counter = *(const uint64_t *)b_; \
+        const uint64_t *c = c_; \
+        for (int64_t i = 0; i < n; i++) { \
+            uint64_t e = c[i]; \
+            __VA_ARGS__ \
+        } \
     }
 static void uniform_f32(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) {
     float *d = d_;
@@ -225,29 +293,56 @@ RANDOM(normal_f64, f64, {
 
 /* One row per op: for f32, f64, i32, i64, u8 the three forms vv, vs, sv. */
 enum { D_F32, D_F64, D_I32, D_I64, D_U8, D_BOOL, DTYPES };
-static const int8_t column[16] = {[FNX_F32] = D_F32 + 1, [FNX_F64] = D_F64 + 1, [FNX_I32] = D_I32 + 1, [FNX_I64] = D_I64 + 1, [FNX_U8] = D_U8 + 1, [FNX_BOOL] = D_BOOL + 1};
+static const int8_t column[16] = {[FNX_F32] = D_F32 + 1, [FNX_F64] = D_F64 + 1, [FNX_I32] = D_I32 + 1,
+                                  [FNX_I64] = D_I64 + 1, [FNX_U8] = D_U8 + 1,   [FNX_BOOL] = D_BOOL + 1};
 
-#define FORMS(f) {f##_vv, f##_vs, f##_sv}
-#define ROW2(op, f) {FNX_OP_##op, {FORMS(f##_f32), FORMS(f##_f64), FORMS(f##_i32), FORMS(f##_i64), FORMS(f##_u8)}}
-#define ROW2B(op, f) {FNX_OP_##op, {FORMS(f##_f32), FORMS(f##_f64), FORMS(f##_i32), FORMS(f##_i64), FORMS(f##_u8), FORMS(f##_u8)}}
-static const struct { uint16_t op; vm_fn fn[DTYPES][3]; } binary[] = {
-    ROW2(add, add), ROW2(sub, sub), ROW2(mul, mul), ROW2(div, div), ROW2(pow, pow), ROW2(maximum, max), ROW2(minimum, min), ROW2B(equal, eq), ROW2B(not_equal, ne),
-    ROW2(less, lt), ROW2(less_equal, le), ROW2(greater, gt), ROW2(greater_equal, ge),
+#define FORMS(f) \
+    { f##_vv, f##_vs, f##_sv }
+#define ROW2(op, f) \
+    { \
+        FNX_OP_##op, { FORMS(f##_f32), FORMS(f##_f64), FORMS(f##_i32), FORMS(f##_i64), FORMS(f##_u8) } \
+    }
+#define ROW2B(op, f) \
+    { \
+        FNX_OP_##op, { FORMS(f##_f32), FORMS(f##_f64), FORMS(f##_i32), FORMS(f##_i64), FORMS(f##_u8), FORMS(f##_u8) } \
+    }
+static const struct {
+    uint16_t op;
+    vm_fn fn[DTYPES][3];
+} binary[] = {
+    ROW2(add, add),       ROW2(sub, sub),     ROW2(mul, mul),          ROW2(div, div),       ROW2(pow, pow),
+    ROW2(maximum, max),   ROW2(minimum, min), ROW2B(equal, eq),        ROW2B(not_equal, ne), ROW2(less, lt),
+    ROW2(less_equal, le), ROW2(greater, gt),  ROW2(greater_equal, ge),
 };
 
-#define ROW1(op, f) {FNX_OP_##op, {f##_f32, f##_f64, f##_i32, f##_i64, f##_u8}}
-#define ROWF(op, f) {FNX_OP_##op, {f##_f32, f##_f64}}
-static const struct { uint16_t op; vm_fn fn[DTYPES]; } unary[] = {
-    ROW1(neg, neg), ROW1(abs, abs), ROW1(relu, relu), ROWF(exp, exp), ROWF(log, log), ROWF(sqrt, sqrt), ROWF(tanh, tanh), ROWF(sigmoid, sigmoid), ROWF(erf, erf),
-    {FNX_OP_copy, {copy_i32, copy_i64, copy_i32, copy_i64, copy_u8, copy_u8}},
+#define ROW1(op, f) \
+    { \
+        FNX_OP_##op, { f##_f32, f##_f64, f##_i32, f##_i64, f##_u8 } \
+    }
+#define ROWF(op, f) \
+    { \
+        FNX_OP_##op, { f##_f32, f##_f64 } \
+    }
+static const struct {
+    uint16_t op;
+    vm_fn fn[DTYPES];
+} unary[] = {
+    ROW1(neg, neg),   ROW1(abs, abs),
+    ROW1(relu, relu), ROWF(exp, exp),
+    ROWF(log, log),   ROWF(sqrt, sqrt),
+    ROWF(tanh, tanh), ROWF(sigmoid, sigmoid),
+    ROWF(erf, erf),   {FNX_OP_copy, {copy_i32, copy_i64, copy_i32, copy_i64, copy_u8, copy_u8}},
 };
 
-#define CASTS(T) {cast_##T##_f32, cast_##T##_f64, cast_##T##_i32, cast_##T##_i64, cast_##T##_u8, cast_##T##_boolean}
+#define CASTS(T) \
+    { cast_##T##_f32, cast_##T##_f64, cast_##T##_i32, cast_##T##_i64, cast_##T##_u8, cast_##T##_boolean }
 static const vm_fn casts[DTYPES][DTYPES] = {CASTS(f32), CASTS(f64), CASTS(i32), CASTS(i64), CASTS(u8), CASTS(boolean)};
 
-#define WHERE(T) {where_##T##_vv, where_##T##_sv, where_##T##_vs, where_##T##_ss}
+#define WHERE(T) \
+    { where_##T##_vv, where_##T##_sv, where_##T##_vs, where_##T##_ss }
 static const vm_fn wheres[DTYPES][4] = {WHERE(i32), WHERE(i64), WHERE(i32), WHERE(i64), WHERE(u8), WHERE(u8)};
-static const vm_fn muladds[2][4] = {{muladd_f32_vvv, muladd_f32_vsv, muladd_f32_vvs, muladd_f32_vss}, {muladd_f64_vvv, muladd_f64_vsv, muladd_f64_vvs, muladd_f64_vss}};
+static const vm_fn muladds[2][4] = {{muladd_f32_vvv, muladd_f32_vsv, muladd_f32_vvs, muladd_f32_vss},
+                                    {muladd_f64_vvv, muladd_f64_vsv, muladd_f64_vvs, muladd_f64_vss}};
 static const vm_fn fills[DTYPES] = {fill_i32, fill_i64, fill_i32, fill_i64, fill_u8, fill_u8};
 
 #define CAT2(a, b) a##b
@@ -257,7 +352,12 @@ vm_fn CAT(vm_find_, VM_SUFFIX)(uint16_t op, uint16_t dtype, uint16_t to, unsigne
     int d = dtype < 16 ? column[dtype] - 1 : -1, t = to < 16 ? column[to] - 1 : -1;
     if (op == FNX_OP_uniform || op == FNX_OP_normal) {
         if (scalars != 3 || t < 0) return NULL;
-        return op == FNX_OP_uniform ? t == D_F32 ? uniform_f32 : t == D_F64 ? uniform_f64 : NULL : t == D_F32 ? normal_f32 : t == D_F64 ? normal_f64 : NULL;
+        return op == FNX_OP_uniform ? t == D_F32   ? uniform_f32
+                                      : t == D_F64 ? uniform_f64
+                                                   : NULL
+               : t == D_F32         ? normal_f32
+               : t == D_F64         ? normal_f64
+                                    : NULL;
     }
     if (d < 0) return NULL;
     if (op == FNX_OP_cast) return t < 0 || scalars ? NULL : casts[d][t];

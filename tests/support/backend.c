@@ -81,7 +81,9 @@ int backend_open_with(backend *b, const char *path, const char *address, backend
     return 0;
 }
 
-int backend_open(backend *b, const char *path, const char *address) { return backend_open_with(b, path, address, NULL); }
+int backend_open(backend *b, const char *path, const char *address) {
+    return backend_open_with(b, path, address, NULL);
+}
 
 void backend_close(backend *b) {
     if (b->queue) b->table->queue_destroy(b->queue);

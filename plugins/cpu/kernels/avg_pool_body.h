@@ -41,8 +41,8 @@ static void FUNCTION(_rows)(void *context, int thread, int64_t first, int64_t la
                 if (x->stride[1] == 1 && y->stride[1] == 1 && x->size[1] - c >= LANES)
                     FUNCTION(_mean)(p, from, k, divisor, at, 1, 1, LANES);
                 else
-                    FUNCTION(_mean)(p, from, k, divisor, at, x->stride[1], y->stride[1],
-                                    (int)cpu_least(LANES, x->size[1] - c));
+                    FUNCTION(_mean)
+                    (p, from, k, divisor, at, x->stride[1], y->stride[1], (int)cpu_least(LANES, x->size[1] - c));
             }
         }
     }
@@ -81,8 +81,7 @@ static void FUNCTION(_grad_rows)(void *context, int thread, int64_t first, int64
                 if (x->stride[1] == 1 && y->stride[1] == 1 && x->size[1] - c >= LANES)
                     FUNCTION(_share)(p, from, t, at, 1, 1, LANES);
                 else
-                    FUNCTION(_share)(p, from, t, at, y->stride[1], x->stride[1],
-                                     (int)cpu_least(LANES, x->size[1] - c));
+                    FUNCTION(_share)(p, from, t, at, y->stride[1], x->stride[1], (int)cpu_least(LANES, x->size[1] - c));
             }
         }
     }

@@ -37,8 +37,9 @@ void cpu_dnnl_destroy(cpu_dnnl *d) {
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 static bool describe_form(dnnl_memory_desc_t *md, int32_t form, uint32_t rank, const int64_t *size) {
-    static const dnnl_format_tag_t tags[3][2] = {
-        {dnnl_nchw, dnnl_ncdhw}, {dnnl_nhwc, dnnl_ndhwc}, {dnnl_nChw16c, dnnl_nCdhw16c}};
+    static const dnnl_format_tag_t tags[3][2] = {{dnnl_nchw, dnnl_ncdhw},
+                                                 {dnnl_nhwc, dnnl_ndhwc},
+                                                 {dnnl_nChw16c, dnnl_nCdhw16c}};
     dnnl_dims_t sizes = {0};
     for (uint32_t d = 0; d < rank; d++) sizes[d] = size[d];
     return dnnl_memory_desc_init_by_tag(md, (int)rank, sizes, dnnl_f32, tags[form][rank - 4]) == dnnl_success;
@@ -158,7 +159,8 @@ static bool make_primitive(cpu_dnnl_conv *c, const cpu_conv_shape *s, const desc
     if (forward && s->direction != CPU_CONV) pd = describe(d, s, m, s->direction, forward);
     if (pd && dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
         !strstr(name, "ref")) { /* its own reference loops are slower than ours */
-        const dnnl_query_t weights = s->direction == CPU_CONV_GRAD_W ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+        const dnnl_query_t weights =
+            s->direction == CPU_CONV_GRAD_W ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
         const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(pd, weights, 0);
         const dnnl_memory_desc_t *scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
         strncpy(c->name, name, sizeof c->name - 1);
@@ -182,10 +184,10 @@ cpu_dnnl_conv *cpu_dnnl_conv_create(cpu_dnnl *d, const cpu_conv_shape *s) {
     if (!c) return NULL;
     c->owner = d;
     c->direction = s->direction;
-    bool done = describe_form(&m.x, s->x_form, rank, s->x_size) && describe_form(&m.y, s->y_form, rank, s->y_size) &&
-                describe_strides(&m.w, w_rank, w_size, w_stride) &&
-                dnnl_memory_desc_init_by_tag(&m.any_w, (int)w_rank, w_size, dnnl_f32, dnnl_format_tag_any) ==
-                    dnnl_success;
+    bool done =
+        describe_form(&m.x, s->x_form, rank, s->x_size) && describe_form(&m.y, s->y_form, rank, s->y_size) &&
+        describe_strides(&m.w, w_rank, w_size, w_stride) &&
+        dnnl_memory_desc_init_by_tag(&m.any_w, (int)w_rank, w_size, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
     x_stored = m.x;
     y_stored = m.y;
     if (done && !s->x_in_place) done = describe_strides(&x_stored, rank, s->x_size, s->x_stride);

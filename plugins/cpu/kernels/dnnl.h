@@ -14,10 +14,10 @@ void cpu_dnnl_sgemm(char a_form, char b_form, int64_t m, int64_t n, int64_t k, c
 
 enum { CPU_CONV = 0, CPU_CONV_GRAD_X = 1, CPU_CONV_GRAD_W = 2 };
 
-enum { /* how the library sees an array of images */
-    CPU_FORM_ROWS = 0,   /* [n, c, s..] */
-    CPU_FORM_LAST = 1,   /* [n, s.., c] */
-    CPU_FORM_BLOCKED = 2 /* [n, c / 16, s.., 16] */
+enum {                      /* how the library sees an array of images */
+       CPU_FORM_ROWS = 0,   /* [n, c, s..] */
+       CPU_FORM_LAST = 1,   /* [n, s.., c] */
+       CPU_FORM_BLOCKED = 2 /* [n, c / 16, s.., 16] */
 };
 
 /* A convolution with everything that its code depends on. Compared as bytes: clear all of it first. */
@@ -30,7 +30,7 @@ typedef struct cpu_conv_shape {
     int32_t x_form, y_form;
     int32_t x_in_place, y_in_place; /* the array has that form as it is; else it is reordered to or from it */
     int32_t reserved;
-    int64_t x_size[5], y_size[5], w_size[5]; /* [n, c, s..], [n, o, t..], [o, c / groups, k..] */
+    int64_t x_size[5], y_size[5], w_size[5];       /* [n, c, s..], [n, o, t..], [o, c / groups, k..] */
     int64_t x_stride[5], y_stride[5], w_stride[5]; /* elements, not negative, without overlap */
     int64_t stride[3], dilation[3], low[3], high[3];
 } cpu_conv_shape;

@@ -28,8 +28,8 @@ static void FUNCTION(_pack)(const TYPE *from, int64_t count, int64_t stride, int
 /* c[ROWS][COLUMNS] += a b, of rows of a tile that are TILE_COLUMNS long. */
 static void FUNCTION(_micro)(const PACKED *a, const PACKED *b, int64_t k, PACKED *c) {
     FUNCTION(_vector) sum[ROWS][2];
-    UNROLL for (int i = 0; i < ROWS; i++)
-        UNROLL for (int v = 0; v < 2; v++) memcpy(&sum[i][v], c + i * TILE_COLUMNS + v * WIDTH, VECTOR_BYTES);
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int v = 0; v < 2; v++)
+        memcpy(&sum[i][v], c + i * TILE_COLUMNS + v * WIDTH, VECTOR_BYTES);
     for (int64_t j = 0; j < k; j++, a += ROWS, b += COLUMNS) {
         FUNCTION(_vector) left, right;
         memcpy(&left, b, VECTOR_BYTES);
@@ -39,8 +39,8 @@ static void FUNCTION(_micro)(const PACKED *a, const PACKED *b, int64_t k, PACKED
             sum[i][1] += a[i] * right;
         }
     }
-    UNROLL for (int i = 0; i < ROWS; i++)
-        UNROLL for (int v = 0; v < 2; v++) memcpy(c + i * TILE_COLUMNS + v * WIDTH, &sum[i][v], VECTOR_BYTES);
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int v = 0; v < 2; v++)
+        memcpy(c + i * TILE_COLUMNS + v * WIDTH, &sum[i][v], VECTOR_BYTES);
 }
 
 /* Tiles of the result, each packed and computed by one thread. */

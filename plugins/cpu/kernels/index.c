@@ -14,11 +14,11 @@ enum { COLUMNS = 16 };                 /* of the inner axis in one task of scatt
 typedef struct indexed {
     const cpu_call *call;
     walk_axes outer;
-    int64_t inner, inner_stride[WALK_VIEWS];   /* the axis along which near is densest; never the indexed one in
+    int64_t inner, inner_stride[WALK_VIEWS]; /* the axis along which near is densest; never the indexed one in
                                                   scatter_add */
-    int64_t length, axis_stride[WALK_VIEWS];   /* of the indexed axis */
-    int64_t limit;                             /* elements of far along it */
-    int64_t parts;                             /* scatter_add: ranges of the result or of the inner axis */
+    int64_t length, axis_stride[WALK_VIEWS]; /* of the indexed axis */
+    int64_t limit;                           /* elements of far along it */
+    int64_t parts;                           /* scatter_add: ranges of the result or of the inner axis */
     const char *index, *near_from, *far_from;
     char *near_to, *far_to;
     uint32_t index_bytes;
@@ -72,8 +72,13 @@ void CPU_LEVEL(cpu_gather)(const cpu_call *c) {
     const cpu_view *x = &c->in[0], *index = &c->in[1], *y = &c->out[0];
     const uint32_t axis = c->attr->axis.axis, bytes = cpu_element_bytes(y->dtype);
     const int64_t count = cpu_view_count(y);
-    indexed g = {.call = c, .inner = 1, .limit = x->size[axis], .index = index->base, .far_from = x->base,
-                 .near_to = y->base, .index_bytes = cpu_element_bytes(index->dtype)};
+    indexed g = {.call = c,
+                 .inner = 1,
+                 .limit = x->size[axis],
+                 .index = index->base,
+                 .far_from = x->base,
+                 .near_to = y->base,
+                 .index_bytes = cpu_element_bytes(index->dtype)};
     if (count == 0) return;
     g.axis_stride[FAR] = stride_of(x, axis);
     for (uint32_t d = 0; d < y->rank; d++)
@@ -86,7 +91,10 @@ void CPU_LEVEL(cpu_gather)(const cpu_call *c) {
         for (uint32_t v = 0; v < WALK_VIEWS; v++) g.inner_stride[v] = g.outer.stride[last][v];
     }
     cpu_parallel(c->device, (double)count * (g.inner_stride[INDEX] ? 2 : 0.3), walk_count(&g.outer, 0, g.outer.n),
-                 bytes == 1 ? gather_1 : bytes == 4 ? gather_4 : gather_8, &g);
+                 bytes == 1   ? gather_1
+                 : bytes == 4 ? gather_4
+                              : gather_8,
+                 &g);
 }
 
 /* ---- scatter_add ------------------------------------------------------------------------------------------------- */
@@ -111,7 +119,8 @@ void CPU_LEVEL(cpu_gather)(const cpu_call *c) {
             } \
             for (int64_t k = 0; k < g->length; k++) { \
                 const int64_t o = w.offset[INDEX] + k * g->axis_stride[INDEX]; \
-                const type *update = (const type *)(const void *)g->near_from + w.offset[NEAR] + k * g->axis_stride[NEAR]; \
+                const type *update = \
+                    (const type *)(const void *)g->near_from + w.offset[NEAR] + k * g->axis_stride[NEAR]; \
                 type *y = (type *)(void *)g->far_to + w.offset[FAR]; \
                 if (step == 0) { \
                     const int64_t at = index_at(g, o); \
@@ -139,8 +148,13 @@ DEFINE_SCATTER(scatter_u8, uint8_t)
 void CPU_LEVEL(cpu_scatter_add)(const cpu_call *c) {
     const cpu_view *target = &c->in[0], *index = &c->in[1], *update = &c->in[2], *y = &c->out[0];
     const uint32_t axis = c->attr->axis.axis;
-    indexed g = {.call = c, .inner = 1, .limit = y->size[axis], .index = index->base, .near_from = update->base,
-                 .far_to = y->base, .index_bytes = cpu_element_bytes(index->dtype)};
+    indexed g = {.call = c,
+                 .inner = 1,
+                 .limit = y->size[axis],
+                 .index = index->base,
+                 .near_from = update->base,
+                 .far_to = y->base,
+                 .index_bytes = cpu_element_bytes(index->dtype)};
     if (target->base != y->base) CPU_LEVEL(cpu_copy)(c->device, target, y);
     for (uint32_t d = 0; d < y->rank; d++) {
         const int64_t size = index->size[d] == 1 ? update->size[d] : index->size[d];

@@ -125,8 +125,7 @@ static int32_t read_value(cpu_kernel *k, const fnx_group *g, uint32_t at, uint32
     const uint32_t rank = wanted_rank(k->row->op, &k->attr);
     if (v->kind != (is_result ? FNX_VALUE_OUTPUT : FNX_VALUE_INPUT))
         return cpu_decline(why, FNX_DECLINE_PLACE, 0, number, "this op runs alone, on values in memory");
-    if (v->dtype >= 64 || !(letter_dtypes(k, letter) & MASK(v->dtype)) ||
-        (letter == 'T' && v->dtype != first))
+    if (v->dtype >= 64 || !(letter_dtypes(k, letter) & MASK(v->dtype)) || (letter == 'T' && v->dtype != first))
         return cpu_decline(why, FNX_DECLINE_DTYPE, 0, number, "not these dtypes");
     if (v->rank > FNX_MAX_RANK || (rank && v->rank != rank) || (k->row->op == FNX_OP_matmul && v->rank < 2))
         return cpu_decline(why, FNX_DECLINE_LAYOUT, 0, number, "not this rank");
@@ -201,8 +200,13 @@ cpu_call cpu_kernel_call(cpu_kernel *k, const fnx_launch *l) {
 #else
     static const cpu_loops *const levels[CPU_ISAS] = {&cpu_loops_base};
 #endif
-    cpu_call c = {.device = k->device, .loops = levels[k->device->isa], .kernel = k, .op = k->row->op,
-                  .n_results = k->n_results, .attr = &k->attr, .workspace = (char *)(uintptr_t)l->workspace.address};
+    cpu_call c = {.device = k->device,
+                  .loops = levels[k->device->isa],
+                  .kernel = k,
+                  .op = k->row->op,
+                  .n_results = k->n_results,
+                  .attr = &k->attr,
+                  .workspace = (char *)(uintptr_t)l->workspace.address};
     for (uint32_t i = 0; i < k->n_operands; i++) c.in[i] = view_of(&k->value[i], l);
     for (uint32_t i = 0; i < k->n_results; i++) c.out[i] = view_of(&k->value[CPU_KERNEL_OPERANDS + i], l);
     return c;

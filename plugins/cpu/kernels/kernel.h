@@ -114,9 +114,9 @@ typedef struct cpu_kernel {
 
 typedef struct cpu_loops {
     void (*copy)(cpu_device *device, const cpu_view *from, const cpu_view *to); /* copy.c */
-    void (*reduce)(const cpu_call *c);                                         /* reduce.c: sum, max, min */
-    void (*argmax)(const cpu_call *c);                                         /* argmax.c */
-    void (*max_pool)(const cpu_call *c);                                       /* max_pool.c */
+    void (*reduce)(const cpu_call *c);                                          /* reduce.c: sum, max, min */
+    void (*argmax)(const cpu_call *c);                                          /* argmax.c */
+    void (*max_pool)(const cpu_call *c);                                        /* max_pool.c */
     void (*max_pool_grad)(const cpu_call *c);
     void (*max_pool_pick)(const cpu_call *c);
     void (*avg_pool)(const cpu_call *c); /* avg_pool.c */

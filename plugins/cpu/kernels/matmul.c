@@ -19,9 +19,7 @@ typedef struct product {
     walk_axes batch;
 } product;
 
-static double work_of(const product *p) {
-    return (double)p->y.size[0] * (double)p->y.size[1] * (double)p->a.size[1];
-}
+static double work_of(const product *p) { return (double)p->y.size[0] * (double)p->y.size[1] * (double)p->a.size[1]; }
 
 static bool is_small(const product *p) {
     const double work = work_of(p);
@@ -73,7 +71,7 @@ static product product_of(const cpu_call *c) {
 /* ---- f32: operands as the library takes them --------------------------------------------------------------------- */
 
 typedef struct operand {
-    char form; /* 'N': elements of a row lie next to each other; 'T': of a column; 0: neither */
+    char form;  /* 'N': elements of a row lie next to each other; 'T': of a column; 0: neither */
     int64_t ld; /* from one row (column) to the next */
 } operand;
 

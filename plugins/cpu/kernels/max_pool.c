@@ -93,7 +93,7 @@ static cpu_view with_channels_last(const cpu_call *c, const cpu_view *v, char **
 
 void CPU_LEVEL(cpu_max_pool_grad)(const cpu_call *c) {
     static void (*const body[])(void *, int, int64_t, int64_t) = {f32_grad_rows, f64_grad_rows, i32_grad_rows,
-                                                                 i64_grad_rows, u8_grad_rows};
+                                                                  i64_grad_rows, u8_grad_rows};
     pool p = pool_of(c, &c->out[0], &c->in[0], &c->in[1]);
     char *workspace = c->workspace;
     if (cpu_view_count(&p.x) == 0) return;

@@ -67,8 +67,7 @@ static inline __attribute__((always_inline)) void FUNCTION(_row)(const pool *p, 
     const TYPE *base = (const TYPE *)(const void *)x->base + at[0] * x->stride[0] + first * x->stride[1];
     TYPE best[ROW][LANES];
     PLACE place[ROW][LANES];
-    for (uint32_t d = 0; d < 2; d++)
-        base += (at[1 + d] * p->window.stride[d] - p->window.low[d]) * x->stride[2 + d];
+    for (uint32_t d = 0; d < 2; d++) base += (at[1 + d] * p->window.stride[d] - p->window.low[d]) * x->stride[2 + d];
     for (int64_t from = 0; from < p->y.size[4]; from += ROW) {
         const int64_t n = cpu_least(ROW, p->y.size[4] - from);
         for (int64_t i = 0; i < n; i++) {
@@ -76,9 +75,9 @@ static inline __attribute__((always_inline)) void FUNCTION(_row)(const pool *p, 
             const cpu_range range[3] = {k[0], k[1], cpu_inside(&p->window, 2, from + i, x->size[4])};
             FUNCTION(_window)(p, base + start * x->stride[4], range, channel, lanes, best[i], place[i]);
         }
-        FUNCTION(_flush)(p, offset_of(&p->y, at, first) + from * p->y.stride[4],
-                         p->wants_where ? offset_of(&p->where, at, first) + from * p->where.stride[4] : 0, best, place,
-                         n, lanes);
+        FUNCTION(_flush)
+        (p, offset_of(&p->y, at, first) + from * p->y.stride[4],
+         p->wants_where ? offset_of(&p->where, at, first) + from * p->where.stride[4] : 0, best, place, n, lanes);
     }
 }
 
@@ -142,8 +141,8 @@ static void FUNCTION(_grad_rows)(void *context, int thread, int64_t first, int64
                 if (x->stride[1] == 1 && channels - c >= LANES)
                     FUNCTION(_grad)(p, t, s, dy + c, places, to + c, 1, LANES);
                 else
-                    FUNCTION(_grad)(p, t, s, dy + c, places, to + c * x->stride[1], x->stride[1],
-                                    (int)cpu_least(LANES, channels - c));
+                    FUNCTION(_grad)
+                    (p, t, s, dy + c, places, to + c * x->stride[1], x->stride[1], (int)cpu_least(LANES, channels - c));
             }
         }
     }

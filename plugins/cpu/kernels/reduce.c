@@ -197,7 +197,8 @@ static const struct {
 static void collect(walk_axes *a, const cpu_view *x, const cpu_view *y, uint32_t axes, bool reduced) {
     for (uint32_t d = 0; d < x->rank; d++) {
         if (((axes >> d) & 1) != reduced) continue;
-        walk_add(a, reduced ? x->size[d] : y->size[d], x->size[d] == 1 ? 0 : x->stride[d], reduced ? 0 : y->stride[d], 0);
+        walk_add(a, reduced ? x->size[d] : y->size[d], x->size[d] == 1 ? 0 : x->stride[d], reduced ? 0 : y->stride[d],
+                 0);
     }
     walk_sort(a, X);
     walk_merge(a);

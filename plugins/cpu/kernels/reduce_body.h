@@ -49,7 +49,8 @@ static void FUNCTION(_columns)(const TYPE *p, int64_t n, int64_t row, int64_t co
             const TYPE *q = p + i * row;
             if (column == 1)
                 for (int64_t k = 0; k < columns; k++) {
-                    const LANE a = JOIN(JOIN(LOAD(q[k]), LOAD(q[k + row])), JOIN(LOAD(q[k + 2 * row]), LOAD(q[k + 3 * row])));
+                    const LANE a =
+                        JOIN(JOIN(LOAD(q[k]), LOAD(q[k + row])), JOIN(LOAD(q[k + 2 * row]), LOAD(q[k + 3 * row])));
                     const LANE b = JOIN(JOIN(LOAD(q[k + 4 * row]), LOAD(q[k + 5 * row])),
                                         JOIN(LOAD(q[k + 6 * row]), LOAD(q[k + 7 * row])));
                     lane[k] = JOIN(lane[k], JOIN(a, b));
@@ -65,7 +66,8 @@ static void FUNCTION(_columns)(const TYPE *p, int64_t n, int64_t row, int64_t co
 }
 
 /* Columns of one tile, over elements `first` to `last` - 1 of the reduced axes. */
-static void FUNCTION(_tile)(const reduce *r, const TYPE *p, int64_t first, int64_t last, TOTAL *total, int64_t columns) {
+static void FUNCTION(_tile)(const reduce *r, const TYPE *p, int64_t first, int64_t last, TOTAL *total,
+                            int64_t columns) {
     const uint32_t outer = r->reduced.n - 1;
     const int64_t length = r->reduced.size[outer], stride = r->reduced.stride[outer][X];
     walk w = walk_start(&r->reduced, outer, first / length);
@@ -109,8 +111,7 @@ static void FUNCTION(_whole)(void *context, int thread, int64_t first, int64_t l
         TOTAL total[TILE];
         const int64_t at = i % r->tiles * TILE, columns = r->columns - at < TILE ? r->columns - at : TILE;
         FUNCTION(_tile)(r, x + w.offset[X] + at * r->column[X], 0, r->length, total, columns);
-        for (int64_t k = 0; k < columns; k++)
-            y[w.offset[Y] + (at + k) * r->column[Y]] = (TYPE)STORE(total[k]);
+        for (int64_t k = 0; k < columns; k++) y[w.offset[Y] + (at + k) * r->column[Y]] = (TYPE)STORE(total[k]);
         if (i % r->tiles == r->tiles - 1) walk_next(&w);
     }
 }
