@@ -1,10 +1,10 @@
 #!/bin/sh
-# One epoch of the Fashion-MNIST CNN: fornax against PyTorch, alternating in one run, two threads each, the best epoch of
-# either. Without a Python that has PyTorch only fornax is measured.
+# One epoch of the Fashion-MNIST CNN: fornax against PyTorch, alternating in one run, two threads each, the best epoch
+# of either. Without a Python that has PyTorch only fornax is measured.
 #
 #     epoch.sh FORNAX [ROUNDS]        TORCH_PYTHON=python3 with torch, BENCH_DEVICE (default cpu?threads=2), BENCH_DATA
 #
-# Memory is the peak of the resident set above the idle process: for fornax with the device open, for PyTorch after its import.
+# Memory is the peak of the resident set above the idle process: fornax with the device open, PyTorch after its import.
 fornax=$1
 rounds=${2:-3}
 here=$(dirname "$0")
@@ -22,7 +22,9 @@ run_torch() { "$TORCH_PYTHON" "$here/peers/fashion_torch.py" 2 "$data" >>"$work/
 
 # summary FILE: "seconds MiB accuracy" of the fastest epoch, the largest peak, the last accuracy
 summary() {
-    awk 'function field(name) { return match($0, "\"" name "\": *[0-9.e+-]+") ? substr($0, RSTART + length(name) + 3) + 0 : 0 }
+    awk 'function field(name) {
+             return match($0, "\"" name "\": *[0-9.e+-]+") ? substr($0, RSTART + length(name) + 3) + 0 : 0
+         }
          { s = field("epoch_seconds"); m = field("peak_bytes") - field("idle_bytes"); a = field("test_accuracy") }
          NR == 1 || s < best { best = s }
          m > most { most = m }

@@ -1,11 +1,11 @@
-/* Host cost per operation: a synthetic training step of about 1,000 records (12-layer MLP out of primitives, dropout, AdamW on
- * 24 parameters) on tensors so small that kernels cost nothing much, and a chain of adds. Prints medians:
+/* Host cost per operation: a synthetic training step of about 1,000 records (12-layer MLP out of primitives, dropout,
+ * AdamW on 24 parameters) on tensors so small that kernels cost nothing much, and a chain of adds. Prints medians:
  *
  *   ns per record      recording alone, forward, backward and update (lock, checks, inference, append)
- *   ns per replay      flush on a hit of the plan cache, per record: demand, key, compare, patch, settle; and the launches
+ *   ns per replay      flush on a hit of the plan cache, per record: demand, key, compare, patch, settle, launches
  *
- * The device is $FORNAX_DEVICE, or "null" if a plugin of that name is there; a second thread is alive, since C libraries skip
- * atomic instructions in programs of one thread. */
+ * The device is $FORNAX_DEVICE, or "null" if a plugin of that name is there; a second thread is alive, since C
+ * libraries skip atomic instructions in programs of one thread. */
 #include <fornax/fornax.h>
 #include <math.h>
 #include <pthread.h>

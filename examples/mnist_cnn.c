@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 static fnx_module *network(fnx_device *dev) {
-    return fnx_sequential(dev,
-                          fnx_layer_conv2d(1, 16, 3, .padding = {1, 1}), fnx_layer_relu(), fnx_layer_max_pool2d(2),
+    return fnx_sequential(dev, fnx_layer_conv2d(1, 16, 3, .padding = {1, 1}), fnx_layer_relu(), fnx_layer_max_pool2d(2),
                           fnx_layer_conv2d(16, 32, 3, .padding = {1, 1}), fnx_layer_relu(), fnx_layer_max_pool2d(2),
-                          fnx_layer_flatten(), fnx_layer_linear(32 * 7 * 7, 128), fnx_layer_relu(), fnx_layer_linear(128, 10));
+                          fnx_layer_flatten(), fnx_layer_linear(32 * 7 * 7, 128), fnx_layer_relu(),
+                          fnx_layer_linear(128, 10));
 }
 
 /* One pass over the training data; the mean loss. */

@@ -23,7 +23,8 @@ static inline fnx_status cause_raise(const cause *c) {
     return c->code ? fnx_error_set(c->code, "%s", c->message) : FNX_OK;
 }
 
-/* For texts of files that go into messages: control characters would act on a terminal or break the line. C1 is C2 80 to C2 9F. */
+/* For texts of files that go into messages: control characters act on a terminal or break the line. C1: C2 80 to
+ * C2 9F. */
 static inline void make_printable(char *text) {
     for (unsigned char *p = (unsigned char *)text; *p; p++)
         if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)) {

@@ -37,7 +37,7 @@ static fnx_status entries_of(fnx_module *net, fnx_optimizer *o, entry **out, int
     return FNX_OK;
 }
 
-/* ---- saving ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 static fnx_status read_entry(const entry *e, fnx_safetensor *t) {
     FNX_SCOPE_QUIET;
@@ -90,7 +90,7 @@ fnx_status fnx_checkpoint_save(const char *path, fnx_module *net, fnx_optimizer 
     return code;
 }
 
-/* ---- loading ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct problems {
     char text[PROBLEMS];

@@ -1,5 +1,5 @@
-/* IDX files: big-endian magic {0, 0, type, rank}, rank sizes of 4 bytes, then the elements. Read through zlib, which also takes
- * files that are not compressed. */
+/* IDX files: big-endian magic {0, 0, type, rank}, rank sizes of 4 bytes, then the elements. Read through zlib, which
+ * also takes files that are not compressed. */
 #ifndef LIBNN_IDX_H
 #define LIBNN_IDX_H
 

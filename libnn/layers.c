@@ -16,7 +16,7 @@ static void initial(fnx_module *m, const char *name, int rank, const int64_t *si
     fnx_module_parameter(m, name, fnx_uniform(m->device, 0, rank, sizes, -bound, bound));
 }
 
-/* ---- linear -------------------------------------------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------------------------------ */
 
 static void linear_build(fnx_module *m) {
     initial(m, "weight", FNX_SHAPE(m->linear.out, m->linear.in), m->linear.in);
@@ -38,7 +38,7 @@ static fnx_module *linear_new(int64_t in, int64_t out, bool bias) {
 fnx_module *fnx_layer_linear(int64_t in, int64_t out) { return linear_new(in, out, true); }
 fnx_module *fnx_layer_linear_without_bias(int64_t in, int64_t out) { return linear_new(in, out, false); }
 
-/* ---- convolution ---------------------------------------------------------------------------------------------------------------- */
+/* ---- convolution ------------------------------------------------------------------------------------------------- */
 
 static int groups_of(const fnx_module *m) { return m->conv.options.groups ? m->conv.options.groups : 1; }
 
@@ -71,7 +71,7 @@ fnx_module *fnx_layer_conv2d_with(int64_t in, int64_t out, int kernel,
     return m;
 }
 
-/* ---- pooling, shape, activations ---------------------------------------------------------------------------------------------------- */
+/* ---- pooling, shape, activations --------------------------------------------------------------------------------- */
 
 static fnx_tensor *pool_forward(fnx_module *m, fnx_tensor *x) {
     int k = m->pool.size;
@@ -106,7 +106,7 @@ fnx_module *fnx_layer_gelu(void) { return activation_new("gelu", fnx_gelu); }
 fnx_module *fnx_layer_sigmoid(void) { return activation_new("sigmoid", fnx_sigmoid); }
 fnx_module *fnx_layer_tanh(void) { return activation_new("tanh", fnx_tanh); }
 
-/* ---- dropout, batch norm ---------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout, batch norm ----------------------------------------------------------------------------------------- */
 
 static fnx_tensor *dropout_forward(fnx_module *m, fnx_tensor *x) {
     return m->training ? fnx_dropout(x, m->dropout.p) : fnx_copy(x);
@@ -161,7 +161,7 @@ fnx_module *fnx_layer_batch_norm(int64_t features) {
     return m;
 }
 
-/* ---- sequential ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- sequential -------------------------------------------------------------------------------------------------- */
 
 static fnx_tensor *sequential_forward(fnx_module *m, fnx_tensor *x) {
     for (int i = 0; i < m->n_children; i++) x = fnx_module_forward(m->children[i], x);

@@ -1,5 +1,5 @@
-/* Loaders: a thread gathers the samples of the batches to come into host buffers; the training thread uploads them as bytes and
- * lets the device convert. The thread never touches fornax. */
+/* Loaders: a thread gathers the samples of the batches to come into host buffers; the training thread uploads them as
+ * bytes and lets the device convert. The thread never touches fornax. */
 #include "dataset.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct fnx_loader {
     int64_t order_epoch;
 };
 
-/* ---- the order of an epoch -------------------------------------------------------------------------------------------------- */
+/* ---- the order of an epoch --------------------------------------------------------------------------------------- */
 
 typedef struct pcg {
     uint64_t state, stream;
@@ -79,7 +79,7 @@ static void shuffle(fnx_loader *l, int64_t epoch) {
     l->order_epoch = epoch;
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 static void gather(fnx_loader *l, slot *s, int64_t epoch, int64_t index) {
     const fnx_dataset *d = l->data;
@@ -119,7 +119,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static fnx_status start(fnx_loader *l) {
     const fnx_dataset *d = l->data;
@@ -185,7 +185,7 @@ fnx_status fnx_loader_status(const fnx_loader *l) {
     return l ? cause_raise(&l->cause) : fnx_error_set(FNX_E_INVALID, "the loader is NULL");
 }
 
-/* ---- batches ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 /* Bytes go up; the device makes floats in [0, 1] of them. */
 static fnx_status upload(fnx_loader *l, const slot *s, fnx_batch *out) {

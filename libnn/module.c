@@ -35,7 +35,7 @@ fnx_module *fnx_module_create(fnx_device *device, const char *type, fnx_module_f
     return m;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static bool is_name(const char *s) {
     if (!s || !*s || strlen(s) > 100) return false;
@@ -66,7 +66,7 @@ static void changed(fnx_module *m) {
     for (; m; m = m->parent) m->listed = false;
 }
 
-/* ---- parameters, children -------------------------------------------------------------------------------------------------------- */
+/* ---- parameters, children ---------------------------------------------------------------------------------------- */
 
 static fnx_variable *add_slot(fnx_module *m, const char *name, fnx_tensor *initial, bool buffer) {
     if (fnx_module_status(m) || check_name(m, name)) goto failed;
@@ -170,7 +170,7 @@ fnx_status fnx_module_status(const fnx_module *m) {
     return m ? cause_raise(&m->cause) : fnx_error_set(FNX_E_INVALID, "the module is NULL");
 }
 
-/* ---- use -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- use --------------------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_module_forward(fnx_module *m, fnx_tensor *x) {
     if (fnx_module_status(m)) return fnx_tensor_failed_from_last();
@@ -211,7 +211,7 @@ fnx_tensor *fnx_module_value(fnx_module *m, const char *name) {
     return fnx_tensor_failed_from_last();
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 static bool list_tree(fnx_module *root, const fnx_module *m, const char *prefix) {
     for (int i = 0; i < m->n_slots; i++) {

@@ -37,7 +37,7 @@ struct fnx_optimizer {
     bool is_static;
 };
 
-/* ---- rules ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 static fnx_tensor *scaled(fnx_tensor *x, double s) { return fnx_mul_scalar(x, s); }
 
@@ -80,7 +80,7 @@ static const rule sgd = {"sgd", 1, {"momentum", NULL}, sgd_step};
 static const rule adam = {"adam", 2, {"exp_avg", "exp_avg_sq"}, adam_step};
 static const rule adamw = {"adamw", 2, {"exp_avg", "exp_avg_sq"}, adamw_step};
 
-/* ---- making ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static fnx_optimizer *no_memory(void) {
     static fnx_optimizer none = {.is_static = true, .rule = &sgd};
@@ -187,7 +187,7 @@ fnx_status fnx_optimizer_status(const fnx_optimizer *o) {
     return o ? cause_raise(&o->cause) : fnx_error_set(FNX_E_INVALID, "the optimizer is NULL");
 }
 
-/* ---- stepping ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- stepping ---------------------------------------------------------------------------------------------------- */
 
 static fnx_status set_one(fnx_optimizer *o, int i, fnx_tensor *g) {
     fnx_tensor *state[STATES_MAX] = {NULL, NULL};
@@ -198,7 +198,7 @@ static fnx_status set_one(fnx_optimizer *o, int i, fnx_tensor *g) {
     return fnx_variable_set(o->parameter[i], u.p);
 }
 
-/* Everything is recorded in a scope that closes before the flush: names that are still open would keep old values alive. */
+/* All is recorded in a scope that closes before the flush: names that are still open would keep old values alive. */
 static fnx_status record_all(fnx_optimizer *o, int *out_updated) {
     FNX_NO_GRAD;
     for (int i = 0; i < o->n; i++) {

@@ -1,5 +1,6 @@
-/* safetensors: u64 length (little endian) of a JSON header, the header, the data. The header maps names to {dtype, shape,
- * data_offsets}, and "__metadata__" to texts. (Format section of the safetensors README, huggingface/safetensors.)
+/* safetensors: u64 length (little endian) of a JSON header, the header, the data. The header maps names to {dtype,
+ * shape, data_offsets}, and "__metadata__" to texts. (Format section of the safetensors README,
+ * huggingface/safetensors.)
  *
  * Reading is strict: what overlaps, leaves gaps, lies outside or has another size than its shape is refused. */
 #include "cause.h"
@@ -41,7 +42,7 @@ static const struct {
 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static fnx_status bad(const fnx_safetensors *f, const char *tensor, const char *what) {
     char text[320];
@@ -227,7 +228,7 @@ const char *fnx_safetensors_metadata(const fnx_safetensors *f, const char *key) 
                                : NULL;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static json_t *header_of(const fnx_safetensor *tensors, int n, const fnx_text_pair *metadata) {
     json_t *header = json_object(), *texts = json_object();

@@ -1,6 +1,6 @@
-# Manifests: in system form (library: the name of a file in $(plugindir)) to be installed, and in build/manifests with the
-# path of the library just built, so that the tree runs uninstalled through the same discovery. The schema is installed for
-# authors, the sample of the administrator's policy as documentation.
+# Manifests: in system form (library: the name of a file in $(plugindir)) to be installed, and in build/manifests with
+# the path of the library just built, so that the tree runs uninstalled through the same discovery. The schema is
+# installed for authors, the sample of the administrator's policy as documentation.
 fill_manifest = $(SED) -e 's|@''VERSION@|$(PACKAGE_VERSION)|' -e 's|@''BUILD@|$(FNX_BUILD_WORDS)|'
 
 manifests/%.json: manifests/%.json.in Makefile

@@ -25,7 +25,8 @@ system='^(lib(c|m)\.so\.6|ld-linux.*'
 ok 'libfornax exports only fnx_*' only_exports "$core" '^(fnx_|FORNAX_0$)'
 ok 'libfornax needs only libc, libm and jansson' only_needs "$core" "$system|libjansson\.so\.4)\$"
 ok 'libfornax-nn exports only fnx_*' only_exports "$nn" '^(fnx_|FORNAX_NN_0$)'
-ok 'libfornax-nn needs only libc, libm, libz, jansson and libfornax' only_needs "$nn" "$system|libz\.so\.1|libjansson\.so\.4|libfornax\.so\.0)\$"
+ok 'libfornax-nn needs only libc, libm, libz, jansson and libfornax' \
+    only_needs "$nn" "$system|libz\.so\.1|libjansson\.so\.4|libfornax\.so\.0)\$"
 ok 'libfornax has at most 1.5 MB stripped' weighs_at_most "$core" 1500000 check_exports.stripped
 for library in "$core" "$nn" "$top_builddir"/plugins/*/.libs/fornax-*.so; do
     name=${library##*/}

@@ -12,7 +12,9 @@ PKG_CONFIG_PATH=$libdir/pkgconfig
 PKG_CONFIG_SYSROOT_DIR=$root
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 
-for package in fornax fornax-nn fornax-plugin; do ok "pkg-config knows $package" pkg-config --exists --print-errors $package; done
+for package in fornax fornax-nn fornax-plugin; do
+    ok "pkg-config knows $package" pkg-config --exists --print-errors $package
+done
 
 cat >"$root/program.c" <<'END'
 #include <fornax/fornax.h>
@@ -32,8 +34,8 @@ int main(void) {
 END
 # shellcheck disable=SC2046 # a list of flags
 build() { ${CC:-cc} "$root/program.c" -o "$root/program" $(pkg-config --cflags --libs fornax fornax-plugin); }
-# The manifests are where only a real installation looks for them, and hold a name that is sought in the real plugin folder:
-# copies with the path stand in for it.
+# The manifests are where only a real installation looks for them, and hold a name that is sought in the real plugin
+# folder: copies with the path stand in for it.
 compute_on() {
     mkdir -p "$root/manifests"
     for manifest in "$prefix"/share/fornax/plugins.d/*.json; do
@@ -44,7 +46,9 @@ compute_on() {
 no_libtool_archives() { ! find "$libdir/fornax" -name '*.la' | grep .; }
 
 ok 'a program builds with the flags of pkg-config' build
-for device in $(echo "$FORNAX_TEST_DEVICES" | tr , ' '); do ok "it computes on $device as installed" compute_on "$device"; done
+for device in $(echo "$FORNAX_TEST_DEVICES" | tr , ' '); do
+    ok "it computes on $device as installed" compute_on "$device"
+done
 ok 'no libtool archives among the plugins' no_libtool_archives
 ok 'make uninstall leaves no file' sh -c "make -s -C '$top_builddir' uninstall 'DESTDIR=$root' >/dev/null &&
     ! find '$prefix' -type f -o -type l | grep ."

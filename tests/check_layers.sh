@@ -1,5 +1,5 @@
 #!/bin/sh
-# A folder of libcore includes only itself and the folders beneath it; other parts of the tree include no folder of libcore.
+# A folder of libcore includes only itself and the folders beneath it; other parts of the tree include none of them.
 . "$top_srcdir/tests/tap.sh"
 
 # Who may include what. A new edge is a decision: it belongs here and in CONTRIBUTING.md.
@@ -24,7 +24,8 @@ quoted_includes() { grep -rnE --include='*.[ch]' '^ *# *include +"' "$1"; }
 
 stays_in_its_layer() {
     folder=$1
-    allowed=$(may_include "$folder") || { echo "unknown folder: say in tests/check_layers.sh what it may include"; return 1; }
+    allowed=$(may_include "$folder") ||
+        { echo "unknown folder: say in tests/check_layers.sh what it may include"; return 1; }
     upward=$(quoted_includes "$top_srcdir/libcore/$folder" | grep -v "$exception")
     for each in $folder $allowed; do upward=$(printf '%s' "$upward" | grep -v "include *\"$each/"); done
     [ -z "$upward" ] || { printf '%s\n' "$upward"; return 1; }

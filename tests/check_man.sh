@@ -34,7 +34,8 @@ same_options() {
     for command in $("$top_builddir/fornax" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
         "$top_builddir/fornax" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
     done | grep -v -x -e --help | sort -u >check_options.code
-    grep -o -e '\*--[a-z-]*\*' "$top_srcdir/man/fornax.1.scd" | tr -d '*' | grep -v -x -e --help -e --version | sort -u >check_options.page
+    grep -o -e '\*--[a-z-]*\*' "$top_srcdir/man/fornax.1.scd" | tr -d '*' |
+        grep -v -x -e --help -e --version | sort -u >check_options.page
     [ -s check_options.code ] && diff check_options.code check_options.page
 }
 ok 'fornax(1) has the options that the program has' same_options

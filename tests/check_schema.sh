@@ -1,6 +1,6 @@
 #!/bin/sh
-# manifests/schema.json accepts the manifests that the library accepts: those of the tree and tests/fixtures/manifest_cases.json,
-# which tests/test_manifest.c takes, too.
+# manifests/schema.json accepts the manifests that the library accepts: those of the tree and
+# tests/fixtures/manifest_cases.json, which tests/test_manifest.c takes, too.
 . "$top_srcdir/tests/tap.sh"
 
 python3 -c 'import jsonschema' 2>/dev/null || { echo '1..0 # SKIP python3-jsonschema is missing'; exit 0; }
@@ -34,5 +34,6 @@ END
 }
 
 ok 'the schema agrees with the library on every case' check "$top_srcdir/tests/fixtures/manifest_cases.json"
-ok 'it accepts the manifests of this tree' check "$top_builddir"/manifests/*.json "$top_builddir"/manifests/installed/*.json
+ok 'it accepts the manifests of this tree' \
+    check "$top_builddir"/manifests/*.json "$top_builddir"/manifests/installed/*.json
 tap_end

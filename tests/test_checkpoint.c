@@ -28,7 +28,7 @@ static const char *in_folder(const char *name) {
     return path[next];
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(what_was_written_is_read) {
     const float a[6] = {1, -2, 3, 4, 5, 6.5f};
@@ -157,7 +157,7 @@ START_TEST(a_disk_that_is_full_leaves_the_old_file) {
 }
 END_TEST
 
-/* ---- checkpoints -------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 static fnx_module *make_net(fnx_device *dev, int hidden) {
     return fnx_sequential(dev, fnx_layer_linear(6, hidden), fnx_layer_batch_norm(hidden), fnx_layer_relu(),

@@ -86,7 +86,7 @@ START_TEST(wrong_idx_files_are_refused_with_the_reason) {
 }
 END_TEST
 
-/* Every byte of a compressed file changed, and the file cut off everywhere: refused, or (a byte that does not matter) read. */
+/* Every byte of a compressed file changed, the file cut off everywhere: refused, or (a byte of no account) read. */
 START_TEST(corrupt_compressed_files_are_refused) {
     uint8_t file[512], bad[512];
     const char *y = put("y", labels, sizeof labels), *x = put("x.gz", images, sizeof images);
@@ -112,7 +112,7 @@ START_TEST(corrupt_compressed_files_are_refused) {
 }
 END_TEST
 
-/* ---- loaders -------------------------------------------------------------------------------------------------------------- */
+/* ---- loaders ----------------------------------------------------------------------------------------------------- */
 
 enum { COUNT = 103, BATCH = 10 };
 static uint8_t items[COUNT][2], item_labels[COUNT];

@@ -1,6 +1,6 @@
-/* The recorder, the demand rule and the plan cache, seen from a program: where a value is read must not matter, a repeated
- * step builds no plan, updates are done in place, and lazy equals eager. Right values come from closed forms and from eager
- * mode. */
+/* The recorder, the demand rule and the plan cache, seen from a program: where a value is read must not matter, a
+ * repeated step builds no plan, updates are done in place, and lazy equals eager. Right values come from closed forms
+ * and from eager mode. */
 #include "support/devices.h"
 
 #include <fornax/fornax.h>
@@ -41,7 +41,7 @@ static fnx_tensor *random_host(fnx_device *dev, int rank, const int64_t *sizes, 
     return fnx_tensor_from(dev, FNX_F32, rank, sizes, x, 0);
 }
 
-/* ---- a two-layer network with AdamW, out of public ops ---------------------------------------------------------------- */
+/* ---- a two-layer network with AdamW, out of public ops ----------------------------------------------------------- */
 
 enum { B = 16, D = 24, H = 32, C = 4, P = 4 };
 
@@ -119,7 +119,7 @@ static fnx_tensor *batch_y(net *n, int step) {
     return fnx_tensor_from(n->dev, FNX_I64, FNX_SHAPE(B), y, 0);
 }
 
-/* ---- where the loss is read ---------------------------------------------------------------------------------------------- */
+/* ---- where the loss is read -------------------------------------------------------------------------------------- */
 
 typedef enum when {
     BEFORE_BACKWARD,
@@ -245,7 +245,7 @@ START_TEST(accumulated_micro_batches_equal_eager_and_hit_the_cache) {
 }
 END_TEST
 
-/* ---- scopes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
 
 static fnx_tensor *helper(fnx_tensor *x) {
     FNX_SCOPE;
@@ -346,7 +346,7 @@ START_TEST(a_graph_over_its_limit_is_flushed) {
 }
 END_TEST
 
-/* ---- variables -------------------------------------------------------------------------------------------------------------- */
+/* ---- variables --------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_cache_written_at_a_moving_place_has_one_plan_and_is_updated_in_place) {
     fnx_device *dev = test_device(_i, false);
@@ -453,7 +453,7 @@ START_TEST(a_scalar_of_another_class_builds_one_plan) {
 }
 END_TEST
 
-/* ---- gradients through flushes ---------------------------------------------------------------------------------------------- */
+/* ---- gradients through flushes ----------------------------------------------------------------------------------- */
 
 START_TEST(derivatives_of_three_orders_across_a_flush) {
     fnx_device *dev = test_device(_i, true);
@@ -505,7 +505,7 @@ START_TEST(a_live_tape_keeps_what_it_saved_across_an_update) {
 }
 END_TEST
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------------ */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static fnx_tensor *hand[64];
 static int ready;
@@ -563,7 +563,7 @@ START_TEST(two_threads_train_side_by_side) {
 }
 END_TEST
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(a_step_over_the_memory_limit_fails_whole_and_the_program_goes_on) {
     fnx_device *dev = test_device(_i, true);

@@ -23,7 +23,8 @@ under_valgrind() {
 }
 
 ok '40 steps on ref' clean definite,indirect,possible --device ref --limit 40
-if [ "$device" = cpu ]; then # whose threads still run at the end: what they hold is "possibly" lost. valgrind knows no AVX-512
+# Threads of cpu still run at the end: what they hold is "possibly" lost. valgrind knows no AVX-512.
+if [ "$device" = cpu ]; then
     ok '1,000 steps on cpu' clean definite,indirect --device 'cpu?isa=avx2' --limit 500 --epochs 2
 else
     skip '1,000 steps on cpu' 'it is not tested here'

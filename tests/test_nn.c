@@ -38,7 +38,7 @@ static void expect(fnx_tensor *got, const json_t *values, double tolerance, cons
                       what, (int)i, have[i], want[i]);
 }
 
-/* ---- optimizers ---------------------------------------------------------------------------------------------------------- */
+/* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
 static double option(const json_t *options, const char *key) {
     return json_number_value(json_object_get(options, key));
@@ -132,7 +132,7 @@ START_TEST(a_step_without_gradients_says_so) {
 }
 END_TEST
 
-/* ---- modules ---------------------------------------------------------------------------------------------------------------- */
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 static fnx_module *layer_of(const json_t *c) {
     const char *kind = json_string_value(json_object_get(c, "kind"));

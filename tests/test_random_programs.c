@@ -1,5 +1,6 @@
-/* Seeded programs of up to 40 ops, run lazily on each device, equal the same program run eagerly on ref. Reads, gradients,
- * updates of variables, helpers with scopes of their own and flushes by limit come in between. FORNAX_TEST_PROGRAMS: how many. */
+/* Seeded programs of up to 40 ops, run lazily on each device, equal the same program run eagerly on ref. Reads,
+ * gradients, updates of variables, helpers with scopes of their own and flushes by limit come in between.
+ * FORNAX_TEST_PROGRAMS: how many. */
 #include "support/devices.h"
 
 #include <math.h>

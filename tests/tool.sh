@@ -48,10 +48,12 @@ images() {
     tool_count=$(printf '\\%o\\%o' $(($3 / 256)) $(($3 % 256)))
     # shellcheck disable=SC2059 # escapes
     { printf "\\0\\0\\10\\3\\0\\0$tool_count\\0\\0\\0\\34\\0\\0\\0\\34"
-      gzip -dc "$fashion/$2-images-idx3-ubyte.gz" 2>/dev/null | tail -c +17 | head -c $(($3 * 784)); } >"$1/$2-images-idx3-ubyte"
+      gzip -dc "$fashion/$2-images-idx3-ubyte.gz" 2>/dev/null | tail -c +17 | head -c $(($3 * 784))
+    } >"$1/$2-images-idx3-ubyte"
     # shellcheck disable=SC2059
     { printf "\\0\\0\\10\\1\\0\\0$tool_count"
-      gzip -dc "$fashion/$2-labels-idx1-ubyte.gz" 2>/dev/null | tail -c +9 | head -c "$3"; } >"$1/$2-labels-idx1-ubyte"
+      gzip -dc "$fashion/$2-labels-idx1-ubyte.gz" 2>/dev/null | tail -c +9 | head -c "$3"
+    } >"$1/$2-labels-idx1-ubyte"
 }
 
 # needs_data: the folder `data` is a small part of Fashion-MNIST; without the data set the test ends here.
@@ -66,8 +68,8 @@ train() {
     tool_device=$1
     tool_name=$2
     shift 2
-    "$fornax" train --data data --device "$tool_device" --batch 16 --epochs 1 --log "$tool_name.log" --out "$tool_name.st" "$@" \
-        >"$tool_name.out" 2>"$tool_name.err" && return
+    "$fornax" train --data data --device "$tool_device" --batch 16 --epochs 1 --log "$tool_name.log" \
+        --out "$tool_name.st" "$@" >"$tool_name.out" 2>"$tool_name.err" && return
     echo "train on $tool_device $*: exit code $?"
     cat "$tool_name.out" "$tool_name.err"
     return 1

@@ -68,7 +68,7 @@ static const option_spec options[] = {
 #undef INTEGER
 };
 
-/* ---- what to do ---------------------------------------------------------------------------------------------------- */
+/* ---- what to do -------------------------------------------------------------------------------------------------- */
 
 static int new_run(const command *self, const settings *s, run_info *info) {
     *info = (run_info){.epochs = s->epochs,

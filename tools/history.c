@@ -1,5 +1,5 @@
-/* A series is a variable that each step replaces with itself, one element assigned. Where that is, is an argument of the plan:
- * all steps share one. */
+/* A series is a variable that each step replaces with itself, one element assigned. Where that is, is an argument of
+ * the plan: all steps share one. */
 #include "history.h"
 
 #include <string.h>

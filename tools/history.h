@@ -1,5 +1,5 @@
-/* Loss and hits (samples recognised) of every step, gathered on the device and read in batches: looking at a step would wait for it, and the
- * host would no longer record ahead. */
+/* Loss and hits (samples recognised) of every step, gathered on the device and read in batches: looking at a step would
+ * wait for it, and the host would no longer record ahead. */
 #ifndef TOOLS_HISTORY_H
 #define TOOLS_HISTORY_H
 
@@ -19,8 +19,8 @@ void history_finish(history *h);
 
 static inline bool history_full(const history *h) { return h->n == h->capacity; }
 
-/* Records a step's values (f32 scalars) as part of the step's own graph. Not when full. They count once the step was done:
- * then the caller adds 1 to h->n. */
+/* Records a step's values (f32 scalars) as part of the step's own graph. Not when full. They count once the step was
+ * done: then the caller adds 1 to h->n. */
 fnx_status history_put(history *h, fnx_tensor *loss, fnx_tensor *hits);
 
 /* Waits for the recorded steps and copies their values out, up to `capacity` of each; returns how many at *n. */

@@ -1,4 +1,4 @@
-/* The live line is drawn at most ten times a second, and not at all if the terminal cannot go back to a line's start. */
+/* The live line is drawn at most ten times a second, and not at all if the terminal cannot go back in a line. */
 #include "progress.h"
 
 #include <fornax/base.h>

@@ -13,18 +13,18 @@ enum { RUN_TEXT = 32 };
 
 typedef struct run_info {
     char model[RUN_TEXT], optimizer[RUN_TEXT];
-    char data[PATH_MAX];                  /* "fashion-mnist" or an absolute path */
-    int64_t rows, columns, classes;       /* of an image; labels */
-    int64_t epochs, batch, seed, limit;   /* limit 0: all samples */
+    char data[PATH_MAX];                /* "fashion-mnist" or an absolute path */
+    int64_t rows, columns, classes;     /* of an image; labels */
+    int64_t epochs, batch, seed, limit; /* limit 0: all samples */
     double lr, momentum, weight_decay;
-    int64_t epoch, step;                  /* finished epochs, and steps of the next one */
-    int64_t hits;                         /* of those steps: samples recognised, */
-    double loss_sum, seconds;             /* sum of losses, time taken */
-    double test_accuracy;                 /* after the last finished epoch */
+    int64_t epoch, step;      /* finished epochs, and steps of the next one */
+    int64_t hits;             /* of those steps: samples recognised, */
+    double loss_sum, seconds; /* sum of losses, time taken */
+    double test_accuracy;     /* after the last finished epoch */
 } run_info;
 
-/* Reads the metadata of a checkpoint; every value is checked. Errors: FNX_E_FORMAT if the file is no checkpoint of fornax
- * train; `why` (size bytes) says what is wrong. */
+/* Reads the metadata of a checkpoint; every value is checked. Errors: FNX_E_FORMAT if the file is no checkpoint of
+ * fornax train; `why` (size bytes) says what is wrong. */
 fnx_status run_info_read(run_info *info, const char *path, char *why, size_t size);
 
 /* Writes a checkpoint with module, optimizer and this. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- devices ------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static int add_name(void *user, const fnx_device_description *d, const char *reason) {
     char *list = user;
@@ -30,7 +30,7 @@ int task_open_device(const command *c, const char *name, bool autodiff, fnx_devi
     return -1;
 }
 
-/* ---- data ---------------------------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 const char *const task_fashion = "fashion-mnist";
 
@@ -84,7 +84,7 @@ const char *task_class_name(const run_info *info, int label, char out[16]) {
     return named ? fashion_classes[label] : out;
 }
 
-/* ---- networks ------------------------------------------------------------------------------------------------------ */
+/* ---- networks ---------------------------------------------------------------------------------------------------- */
 
 const char *const task_models[] = {"cnn", "mlp", NULL};
 

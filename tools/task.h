@@ -11,7 +11,7 @@ extern const char *const task_fashion;  /* the name of the data set that has one
 /* Opens the device (NULL: the default), says on stderr why that failed, and what devices there are. */
 int task_open_device(const command *c, const char *name, bool autodiff, fnx_device **out);
 
-/* Sets info->data: task_fashion, or the directory's absolute path, so that a checkpoint is good in any working directory. */
+/* Sets info->data: task_fashion, or the directory's absolute path, so that checkpoints are good in any directory. */
 int task_set_data(const command *c, run_info *info, const char *data);
 
 /* Opens the training or the test part of a data set: task_fashion or a directory with the four IDX files. */
@@ -32,11 +32,13 @@ typedef struct test_result {
     int64_t class_hits[TASK_CLASSES_MAX];
 } test_result;
 
-/* Runs the network on all of `data` without gradients. Returns -1, or an exit code: what failed was said, or the user stopped
- * it. */
+/* Runs the network on all of `data` without gradients. Returns -1, or an exit code: what failed was said, or the user
+ * stopped it. */
 int task_test(const command *c, const run_info *info, fnx_module *net, const fnx_dataset *data, test_result *out);
 
-static inline double task_accuracy(int64_t hits, int64_t samples) { return samples ? (double)hits / (double)samples : 0; }
+static inline double task_accuracy(int64_t hits, int64_t samples) {
+    return samples ? (double)hits / (double)samples : 0;
+}
 
 /* "Sneaker", or the label where classes have no names. */
 const char *task_class_name(const run_info *info, int label, char out[16]);
@@ -44,7 +46,7 @@ const char *task_class_name(const run_info *info, int label, char out[16]);
 /* Accuracy in all, and per class. */
 void task_print_result(const run_info *info, const test_result *r);
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------ */
+/* ---- stopping ---------------------------------------------------------------------------------------------------- */
 
 /* From now on SIGINT, SIGTERM and SIGHUP ask for a clean stop; the second one ends the process at once. */
 void task_catch_signals(const command *c);

@@ -1,6 +1,6 @@
 /* What the subcommands of `fornax` share: how one is described, exit codes, messages.
  *
- * A subcommand is a `command`: its texts, its options and the function that runs it. main.c has the table of them all. */
+ * A subcommand is a `command`: its texts, its options and the function that runs it. main.c has the table of all. */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 
@@ -14,11 +14,11 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_REAL } option_kind;
 
-/* One option of a subcommand. Its value goes to offset `at` of the subcommand's struct: bool, const char *, int64_t or double
- * by kind. */
+/* One option of a subcommand. Its value goes to offset `at` of the subcommand's struct: bool, const char *, int64_t or
+ * double by kind. */
 typedef struct option_spec {
-    const char *name;           /* without dashes */
-    const char *value;          /* what stands for it in help; NULL for flags */
+    const char *name;  /* without dashes */
+    const char *value; /* what stands for it in help; NULL for flags */
     const char *help;
     option_kind kind;
     size_t at;
@@ -35,18 +35,19 @@ typedef struct command {
     const char *description;    /* paragraphs, lines broken */
     const char *examples;       /* lines */
     const option_spec *options; /* up to an entry without name; --help is understood by all */
-    int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
+    /* argv[0] is the subcommand's name; returns an exit code */
+    int (*run)(const struct command *self, int argc, char **argv);
 } command;
 
 extern const command command_train, command_eval, command_devices, command_plugins, command_ops;
 
-/* Reads options into `values`, which holds the defaults. Bit i of *given is set if option i was there. `positionals`: how
- * many other arguments there may be at most; they end up at *argv_rest, *n_rest of them.
+/* Reads options into `values`, which holds the defaults. Bit i of *given is set if option i was there. `positionals`:
+ * how many other arguments there may be at most; they end up at *argv_rest, *n_rest of them.
  *
- * Returns -1 to go on, or the exit code to return at once: help was asked for, or an argument is wrong (said on stderr, with
- * what would be right). */
-int options_parse(const command *c, int argc, char **argv, void *values, uint64_t *given, int positionals, char ***argv_rest,
-                  int *n_rest);
+ * Returns -1 to go on, or the exit code to return at once: help was asked for, or an argument is wrong (said on stderr,
+ * with what would be right). */
+int options_parse(const command *c, int argc, char **argv, void *values, uint64_t *given, int positionals,
+                  char ***argv_rest, int *n_rest);
 
 /* Whether the option was given; the name must be one of the command's. */
 bool options_given(const command *c, uint64_t given, const char *name);

@@ -1,5 +1,5 @@
-/* The host records step after step and waits for the device only to look at losses, every so many steps (history.h), so that
- * both work at once. Losses reach the log, and the screen, when they are read. */
+/* The host records step after step and waits for the device only to look at losses, every so many steps (history.h), so
+ * that both work at once. Losses reach the log, and the screen, when they are read. */
 #include "trainer.h"
 
 #include "progress.h"
@@ -30,7 +30,7 @@ typedef struct trainer {
     bool unsaved;       /* the last checkpoint could not be written */
 } trainer;
 
-/* ---- optimizers ---------------------------------------------------------------------------------------------------- */
+/* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
 static fnx_optimizer *make_sgd(fnx_module *net, const run_info *r) {
     return fnx_sgd(net, .lr = r->lr, .momentum = r->momentum, .weight_decay = r->weight_decay);
@@ -62,7 +62,7 @@ void trainer_optimizer_defaults(run_info *info) {
     if (info->weight_decay < 0) info->weight_decay = optimizers[i].weight_decay;
 }
 
-/* ---- setting up ---------------------------------------------------------------------------------------------------- */
+/* ---- setting up -------------------------------------------------------------------------------------------------- */
 
 /* A field of /proc/self/status in bytes, or 0. */
 static int64_t resident(const char *field) {
@@ -170,7 +170,7 @@ static void tear_down(trainer *t) {
     fnx_device_close(t->device);
 }
 
-/* ---- the log ------------------------------------------------------------------------------------------------------- */
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
 
 /* Numbers that JSON lacks (NaN, infinity) are null. */
 static const char *json_number(double value, char out[32]) {
@@ -209,7 +209,7 @@ static int failed(trainer *t, const char *what) {
     return tool_failed(t->self, what);
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 /* Waits for the steps so far and takes in their losses. */
 static int look(trainer *t) {
@@ -291,10 +291,10 @@ static int train_epoch(trainer *t) {
     return failure < 0 ? code : failure;
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ------------------------------------------------------------------------------------------------------ */
 
-/* A checkpoint that cannot be written is said at once, but hours of training are not thrown away for it: it is tried again
- * after the next epoch. */
+/* A checkpoint that cannot be written is said at once, but hours of training are not thrown away for it: it is tried
+ * again after the next epoch. */
 static void save(trainer *t) {
     t->unsaved = run_info_save(t->info, t->task->out, t->net, t->optimizer) != FNX_OK;
     if (t->unsaved) failed(t, "the checkpoint was not written");

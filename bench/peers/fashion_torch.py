@@ -4,9 +4,9 @@
 
 usage: fashion_torch.py [EPOCHS [DATA]]
 
-Prints a line of JSON per epoch. Times include shuffling and gathering the batches. Memory is the resident set: of the process
-after `import torch` (idle), and its peak. Images are kept as bytes and scaled per batch, which takes PyTorch no longer and a
-fourth of the memory.
+Prints a line of JSON per epoch. Times include shuffling and gathering the batches. Memory is the resident set: of the
+process after `import torch` (idle), and its peak. Images are kept as bytes and scaled per batch, which takes PyTorch no
+longer and a fourth of the memory.
 """
 import gzip
 import json

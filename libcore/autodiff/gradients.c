@@ -8,7 +8,7 @@
 
 #define GRADIENT(name) fnx_tensor *grad_##name(fnx_tensor *y, fnx_tensor *g, int k)
 
-/* ---- helpers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 /* Sums g down to the shape of x, undoing a broadcast. */
 static fnx_tensor *unbroadcast(fnx_tensor *g, const fnx_tensor *x) {
@@ -48,7 +48,7 @@ static fnx_tensor *adjoint(int op, const fnx_tensor *y, const fnx_tensor *like, 
                                   .sizes = like->size});
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 GRADIENT(add) { return unbroadcast(g, fnx_operand(y, k)); }
 GRADIENT(sub) { return unbroadcast(k ? fnx_neg(g) : g, fnx_operand(y, k)); }
@@ -83,7 +83,7 @@ GRADIENT(pow) {
     return unbroadcast(fnx_where(fnx_equal_scalar(a, 0), fnx_where(fnx_greater_equal_scalar(b, 0), none, d), d), b);
 }
 
-/* The operand that is the extremum gets g, equal ones half each; with a scalar, nothing at a tie. NaN operands get g. */
+/* The operand that is the extremum gets g, equal ones half each; with a scalar, nothing at a tie. NaN gets g. */
 static fnx_tensor *pick_extremum(fnx_tensor *y, fnx_tensor *g, int k, int beats) {
     fnx_tensor *x = fnx_operand(y, k);
     if (fnx_operand_is_scalar(y, !k)) return masked(fnx_record_scalar(beats, x, scalar(y), 0), g);
@@ -95,7 +95,7 @@ static fnx_tensor *pick_extremum(fnx_tensor *y, fnx_tensor *g, int k, int beats)
 GRADIENT(maximum) { return pick_extremum(y, g, k, FNX_OP_greater); }
 GRADIENT(minimum) { return pick_extremum(y, g, k, FNX_OP_less); }
 
-/* ---- functions of one operand ------------------------------------------------------------------------------------------------------ */
+/* ---- functions of one operand ------------------------------------------------------------------------------------ */
 
 GRADIENT(neg) {
     (void)y, (void)k;
@@ -159,7 +159,7 @@ GRADIENT(cast) {
     return fnx_dtype_is_float(x->dtype) && fnx_dtype_is_float(y->dtype) ? fnx_cast(g, x->dtype) : NULL;
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 GRADIENT(sum) {
     const fnx_tensor *x = fnx_operand(y, k);
@@ -178,7 +178,7 @@ GRADIENT(extremum) {
     return fnx_mul(fnx_div(g, fnx_sum(hit, axes, true)), hit);
 }
 
-/* ---- matrices, windows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- matrices, windows ------------------------------------------------------------------------------------------- */
 
 GRADIENT(matmul) {
     fnx_tensor *a = fnx_operand(y, 0), *b = fnx_operand(y, 1);
@@ -222,7 +222,7 @@ GRADIENT(max_pool_pick) { /* (z, where) */
 GRADIENT(avg_pool) { return adjoint(FNX_OP_avg_pool_grad, y, fnx_operand(y, k), g, NULL); }
 GRADIENT(avg_pool_grad) { return adjoint(FNX_OP_avg_pool, y, fnx_operand(y, k), g, NULL); }
 
-/* ---- indexes -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- indexes ----------------------------------------------------------------------------------------------------- */
 
 static int axis_number(const fnx_tensor *y) { return (int)((const fnx_attr_axis *)fnx_attr(y))->axis; }
 
@@ -235,7 +235,7 @@ GRADIENT(scatter_add) {
     return k == 2 ? fnx_gather(g, axis_number(y), fnx_operand(y, 1)) : NULL;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 GRADIENT(reshape) {
     const fnx_tensor *x = fnx_operand(y, k);
@@ -273,7 +273,7 @@ GRADIENT(pad) { return fnx_slice_all(g, ((const fnx_attr_pad *)fnx_attr(y))->low
 
 GRADIENT(transfer) { return fnx_tensor_to(g, fnx_operand(y, k)->device); }
 
-/* ---- composites -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- composites -------------------------------------------------------------------------------------------------- */
 
 /* y (g - sum(g y)) */
 GRADIENT(softmax) {

@@ -1,5 +1,5 @@
-/* Reverse mode: the tape is the records' own operand links, walked from the result down; each op's gradient is made of public
- * ops (gradients.c). */
+/* Reverse mode: the tape is the records' own operand links, walked from the result down; each op's gradient is made of
+ * public ops (gradients.c). */
 #include "base/alloc.h"
 #include "ops/record.h"
 #include "tensor/device.h"

@@ -15,7 +15,7 @@
 
 enum { DEFAULT_GRAPH_LIMIT = 1 << 30 };
 
-/* ---- options ---------------------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 typedef struct choice {
     const char *text;
@@ -89,7 +89,7 @@ static fnx_status set_option(fnx_settings *s, const struct option *o, const char
 
 static uint64_t plan_settings(const fnx_settings *s) { return s->fallback | s->precision << 4 | s->verify << 8; }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static fnx_device *handle_new(fnx_hardware *h) {
     fnx_device *d = calloc(1, sizeof *d);
@@ -224,7 +224,7 @@ bool fnx_device_same_hardware(const fnx_device *a, const fnx_device *b) {
     return a && b && a->hardware && a->hardware == b->hardware;
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 fnx_status fnx_device_settings(const fnx_device *device, fnx_settings *out) {
     FNX_TRY(fnx_device_status(device));
@@ -265,7 +265,7 @@ fnx_status fnx_device_configure(fnx_device *device, const fnx_settings *settings
     return FNX_OK;
 }
 
-/* ---- what it is -------------------------------------------------------------------------------------------------------------------- */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static void describe(const fnx_hardware *h, fnx_device_description *out) {
     fnx_device_description d = {.struct_size = out->struct_size,
@@ -340,7 +340,7 @@ uint64_t fnx_device_op_dtypes(const fnx_device *device, int i) {
     return mask & op->dtypes;
 }
 
-/* ---- memory, waiting, randomness ---------------------------------------------------------------------------------------------------- */
+/* ---- memory, waiting, randomness --------------------------------------------------------------------------------- */
 
 fnx_status fnx_device_memory(const fnx_device *device, fnx_memory_report *out) {
     FNX_TRY(fnx_device_status(device));
@@ -403,7 +403,7 @@ fnx_status fnx_device_stats(const fnx_device *device, fnx_graph_stats *out) {
     return FNX_OK;
 }
 
-/* ---- between devices ------------------------------------------------------------------------------------------------------------------ */
+/* ---- between devices --------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_tensor_to(fnx_tensor *t, fnx_device *device) {
     if (!t) return fnx_tensor_failed(FNX_E_INVALID, "tensor_to: the tensor is NULL");

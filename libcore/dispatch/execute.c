@@ -59,7 +59,7 @@ fnx_status fnx_execute(fnx_hardware *h, fnx_recorder *r, fnx_plan *p, fnx_storag
     return code;
 }
 
-/* ---- errors that kernels met ---------------------------------------------------------------------------------------------- */
+/* ---- errors that kernels met ------------------------------------------------------------------------------------- */
 
 fnx_status fnx_sites_add(fnx_hardware *h, fnx_plan *p) {
     fnx_status code = FNX_OK;

@@ -9,10 +9,10 @@
 
 enum { PAGE = 4096 };
 
-/* ---- preparing ------------------------------------------------------------------------------------------------------- */
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
 
-/* The hardware that stands in for h, opened once. Another thread may be first; then its handle count is too high by one, which
- * only keeps it open. */
+/* The hardware that stands in for h, opened once. Another thread may be first; then its handle count is too high by
+ * one, which only keeps it open. */
 static fnx_hardware *host_of(fnx_hardware *h, fnx_decline *why) {
     static const char *const candidates[] = {"cpu", "ref"};
     fnx_hardware *host = __atomic_load_n(&h->host, __ATOMIC_ACQUIRE);
@@ -54,7 +54,7 @@ fnx_status fnx_fallback_prepare(fnx_hardware *h, const fnx_group *one, const fnx
     return code;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 typedef struct span { /* the bytes of one binding that a launch may touch, and their copy */
     uint64_t from, bytes;

@@ -1,5 +1,5 @@
-/* fallback=host: an op that its device does not run is run on the host, by the cpu backend or else by ref: the device is
- * waited for, operands are copied to the host, results back. */
+/* fallback=host: an op that its device does not run is run on the host, by the cpu backend or else by ref: the device
+ * is waited for, operands are copied to the host, results back. */
 #ifndef DISPATCH_FALLBACK_H
 #define DISPATCH_FALLBACK_H
 

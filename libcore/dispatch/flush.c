@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- settling -------------------------------------------------------------------------------------------------------------- */
+/* ---- settling ---------------------------------------------------------------------------------------------------- */
 
 static void unlink_operands(fnx_tensor *t) {
     if (!(t->flags & FNX_T_LINKED)) return;
@@ -36,8 +36,8 @@ static void pin(fnx_tensor *t) {
     t->flags |= FNX_T_PINNED;
 }
 
-/* Every tensor of the graph leaves the state PENDING. Backwards, so that a survivor's links reach its operands before the
- * graph lets go of them. */
+/* Every tensor of the graph leaves the state PENDING. Backwards, so that a survivor's links reach its operands before
+ * the graph lets go of them. */
 static void settle(fnx_recorder *r, const fnx_plan *p) {
     fnx_storage **outs = r->out_storage;
     int64_t n_outputs = p ? p->n_outputs : 0;
@@ -76,9 +76,9 @@ static void settle(fnx_recorder *r, const fnx_plan *p) {
     fnx_recorder_clear(r);
 }
 
-/* The flush failed: what was pending is failed, variables have their old values, except those that a started plan may have
- * overwritten. What depends on nothing, a fill, say, and was not asked for can be computed again. The thread's last error is
- * the cause. */
+/* The flush failed: what was pending is failed, variables have their old values, except those that a started plan may
+ * have overwritten. What depends on nothing, a fill, say, and was not asked for can be computed again. The thread's
+ * last error is the cause. */
 static void settle_failed(fnx_recorder *r, const fnx_plan *p, bool started) {
     fnx_error *cause = fnx_error_take_last();
     for (int64_t k = 0; started && k < p->n_outputs; k++)
@@ -108,7 +108,7 @@ static void settle_failed(fnx_recorder *r, const fnx_plan *p, bool started) {
     fnx_error_unref(cause);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Everything is reserved before the first launch. */
 static fnx_status reserve(fnx_hardware *h, fnx_recorder *r, const fnx_plan *p) {
@@ -142,7 +142,7 @@ static void release_outputs(fnx_recorder *r, const fnx_plan *p) {
         fnx_storage_unref(r->out_storage[k]); /* donated ones too: their input is DONATED */
 }
 
-/* ---- flush -------------------------------------------------------------------------------------------------------------------- */
+/* ---- flush ------------------------------------------------------------------------------------------------------- */
 
 static const char *const why_text[] =
     {[FNX_WHY_READ] = "a read", [FNX_WHY_STEP] = "a step", [FNX_WHY_LIMIT] = "its limit"};

@@ -1,4 +1,4 @@
-/* Opened devices: one object per piece of hardware and options, shared by all handles, kept until its last tensor is gone. */
+/* Opened devices: one object per piece of hardware and options, shared by all handles, kept while a tensor is on it. */
 #include "dispatch/hardware.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and around opening */
 static fnx_hardware *all;
 
-/* ---- the queue ----------------------------------------------------------------------------------------------------------- */
+/* ---- the queue --------------------------------------------------------------------------------------------------- */
 
 static void free_staged(fnx_hardware *h) {
     for (fnx_staged *s; (s = h->staged);) {
@@ -53,7 +53,7 @@ fnx_status fnx_hardware_sync(fnx_hardware *h) {
     return code;
 }
 
-/* ---- memory in and out ----------------------------------------------------------------------------------------------------- */
+/* ---- memory in and out ------------------------------------------------------------------------------------------- */
 
 bool fnx_hardware_host_memory(const fnx_hardware *h) { return (h->info.flags & FNX_DEVICE_HOST_MEMORY) != 0; }
 
@@ -63,8 +63,8 @@ fnx_status fnx_hardware_storage(fnx_hardware *h, uint64_t bytes, fnx_storage **o
 
 enum { STAGED_MAX = 256 << 20 };
 
-/* Straight into idle host memory; else an enqueued copy from a staged one, since what is enqueued may still use the memory that
- * the storage had before. */
+/* Straight into idle host memory; else an enqueued copy from a staged one, since what is enqueued may still use the
+ * memory that the storage had before. */
 fnx_status fnx_hardware_upload(fnx_hardware *h, fnx_storage *to, const void *data, size_t bytes, bool borrow) {
     if (!bytes) return FNX_OK;
     FNX_TRY(fnx_fork_check());
@@ -109,7 +109,7 @@ fnx_status fnx_hardware_download(fnx_hardware *h, const fnx_storage *from, void 
     return code;
 }
 
-/* ---- recorders ---------------------------------------------------------------------------------------------------------------- */
+/* ---- recorders --------------------------------------------------------------------------------------------------- */
 
 fnx_recorder *fnx_recorder_of(fnx_thread *me, fnx_hardware *h) {
     if (me->recorder && me->recorder->hardware == h) return me->recorder;
@@ -140,7 +140,7 @@ void fnx_recorder_retire(fnx_recorder *r) {
     pthread_mutex_unlock(&h->lock);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Before destructors of plugins run: nothing may be executing. */
 static void at_exit(void) {
@@ -252,8 +252,8 @@ void fnx_hardware_ref(fnx_hardware *h) {
     pthread_mutex_unlock(&open_lock);
 }
 
-/* The last handle is closed: arenas, plans and cached memory go back. The device itself stays open until the process ends,
- * since tensors may still name it, and opening it again costs nothing. */
+/* The last handle is closed: arenas, plans and cached memory go back. The device itself stays open until the process
+ * ends, since tensors may still name it, and opening it again costs nothing. */
 void fnx_hardware_unref(fnx_hardware *h) {
     pthread_mutex_lock(&open_lock);
     bool last = --h->open_handles == 0;

@@ -64,7 +64,7 @@ void fnx_hardware_unref(fnx_hardware *h); /* one handle less; the last one gives
 /* Waits; `launch` is held. Keeps what the device met in `pending`. */
 void fnx_hardware_drain_locked(fnx_hardware *h);
 
-/* ---- ladder.c: who runs what ------------------------------------------------------------------------------------------- */
+/* ---- ladder.c: who runs what ------------------------------------------------------------------------------------- */
 
 void fnx_ladder_init(fnx_hardware *h);
 void fnx_ladder_end(fnx_hardware *h);
@@ -73,9 +73,9 @@ fnx_status fnx_ladder_keep_host(fnx_hardware *h, const fnx_group *one, const fnx
                                 const fnx_prepared **out);
 uint64_t fnx_ladder_dtypes(const fnx_hardware *h, uint16_t op); /* that the backend claims for it */
 
-/* ---- execute.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- execute.c --------------------------------------------------------------------------------------------------- */
 
-/* Enqueues a plan. `outs`: storage of its outputs, reserved; `started` tells whether anything was launched when it fails. */
+/* Enqueues a plan. `outs`: storage of its outputs, reserved; `started`: whether anything was launched when it fails. */
 fnx_status fnx_execute(fnx_hardware *h, fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs, bool *started);
 /* Numbers the plan's launches, so that errors can name ops. */
 fnx_status fnx_sites_add(fnx_hardware *h, fnx_plan *p);

@@ -1,5 +1,5 @@
-/* Who runs a group: a kernel record of the backend that accepts it, or fornax.group/0. What was prepared is kept by the bytes
- * of the group, so equal work of all plans and shapes shares one handle. */
+/* Who runs a group: a kernel record of the backend that accepts it, or fornax.group/0. What was prepared is kept by the
+ * bytes of the group, so equal work of all plans and shapes shares one handle. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "dispatch/fallback.h"
@@ -11,7 +11,7 @@ static const fnx_kernel *kernel_at(const fnx_hardware *h, uint32_t i) {
     return FNX_AT(fnx_kernel, h->table->kernels, h->table->kernel_bytes, i);
 }
 
-/* ---- prepared work -------------------------------------------------------------------------------------------------------- */
+/* ---- prepared work ----------------------------------------------------------------------------------------------- */
 
 static fnx_prepared *lookup(const fnx_hardware *h, const fnx_group *g, const fnx_kernel *kernel,
                             const fnx_prepared *host) {
@@ -77,7 +77,7 @@ fnx_status fnx_ladder_keep_host(fnx_hardware *h, const fnx_group *one, const fnx
     return keep(h, one, NULL, work, out, NULL);
 }
 
-/* ---- the ladder ------------------------------------------------------------------------------------------------------------ */
+/* ---- the ladder -------------------------------------------------------------------------------------------------- */
 
 static bool takes(const fnx_group *g, const fnx_kernel *k) {
     const fnx_node *n = fnx_group_node(g, 0);

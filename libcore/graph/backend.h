@@ -7,8 +7,8 @@
 #include <fornax-plugin/plugin.h>
 #include <stdbool.h>
 
-/* Work that can be launched: a handle of fornax.group/0, or a kernel record with its group of one node. Lives as long as the
- * hardware; equal groups share one. */
+/* Work that can be launched: a handle of fornax.group/0, or a kernel record with its group of one node. Lives as long
+ * as the hardware; equal groups share one. */
 typedef struct fnx_prepared {
     const fnx_group *group;
     void *handle;

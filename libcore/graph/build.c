@@ -1,8 +1,8 @@
 /* Building a plan: nodes, units, layouts, then memory and launches.
  *
- * Positions are places in the order of units. A stored value that is neither input nor output has an interval in the arena,
- * from the position that makes it to the last one that reads it; a result may take over the memory of an operand that dies
- * there, if both are walked alike. */
+ * Positions are places in the order of units. A stored value that is neither input nor output has an interval in the
+ * arena, from the position that makes it to the last one that reads it; a result may take over the memory of an operand
+ * that dies there, if both are walked alike. */
 #include "base/alloc.h"
 #include "base/log.h"
 #include "graph/fragment.h"
@@ -43,10 +43,10 @@ typedef struct placer {
     int64_t patches_capacity, arena_capacity, dyn_capacity, scalar_capacity;
 } placer;
 
-/* ---- outputs ------------------------------------------------------------------------------------------------------------ */
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-/* Which node's storage each demanded record is the value of. A value that is not all of a root's elements in order gets a
- * copy of its own. */
+/* Which node's storage each demanded record is the value of. A value that is not all of a root's elements in order gets
+ * a copy of its own. */
 static fnx_status choose_outputs(fnx_builder *b) {
     fnx_ir *ir = &b->ir;
     int64_t n = 0;
@@ -73,7 +73,7 @@ static fnx_status choose_outputs(fnx_builder *b) {
     return FNX_OK;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t bytes_of(const fnx_node_ir *n) { return (uint64_t)n->count * fnx_dtypes[n->dtype].bytes; }
 
@@ -88,8 +88,8 @@ static int32_t slot_new(placer *p, int32_t position, int32_t last, uint64_t byte
     return (int32_t)p->n_slots++;
 }
 
-/* Whether result `o` of the unit may be written over `q`: all that the unit reads of q it reads element for element as o is
- * written. */
+/* Whether result `o` of the unit may be written over `q`: all that the unit reads of q it reads element for element as
+ * o is written. */
 static bool can_overwrite(const fnx_builder *b, const fnx_unit *u, int32_t o, int32_t q) {
     const fnx_node_ir *y = &b->ir.node[o], *x = &b->ir.node[q];
     if (x->dtype != y->dtype || x->rank != y->rank || x->layout != y->layout ||
@@ -214,7 +214,7 @@ static fnx_status place_all(placer *p) {
     return FNX_OK;
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------------ */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static bool all_empty(const fnx_fragment *f) {
     for (uint32_t i = 0; i < f->n_values; i++) {
@@ -425,7 +425,7 @@ static fnx_status emit_all(placer *p) {
     return FNX_OK;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 static bool independent(const placer *p, const work *first, const work *w) {
     for (const work *v = first; v < w; v++)
@@ -506,7 +506,7 @@ static fnx_status make_plan(fnx_builder *b) {
     return code;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static bool keep_key(fnx_plan *p, const fnx_recorder *r, const uint64_t key[2]) {
     p->key[0] = key[0], p->key[1] = key[1];

@@ -1,8 +1,8 @@
 /* "Owning is not demanding": which results a flush stores, and which inputs it may overwrite.
  *
- * One sweep from the last record to the first, so that consumers are decided before operands and a dead consumer does not
- * count. Stored are: what is retained, a variable's new value, or being read (strong); what a live tape reads (saved); and,
- * where a handle is alive: what was kept, results of one element, and results that nothing demanded needs. */
+ * One sweep from the last record to the first, so that consumers are decided before operands and a dead consumer does
+ * not count. Stored are: what is retained, a variable's new value, or being read (strong); what a live tape reads
+ * (saved); and, where a handle is alive: what was kept, results of one element, results that nothing demanded needs. */
 #include "graph/recorder.h"
 #include "tensor/saves.h"
 #include "tensor/variable.h"

@@ -28,7 +28,7 @@ int32_t fnx_fragment_origin(const fnx_fragment *f, uint32_t node) {
     return node < f->n_nodes ? f->node[node].origin : -1;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t value(fnx_fragment *f, int kind, int dtype, int32_t node, int rank, const int64_t *sizes) {
     if (f->n_values == FNX_FRAGMENT_VALUES) return FNX_NONE;
@@ -95,7 +95,7 @@ static bool node(fnx_fragment *f, uint16_t op, int32_t origin, const uint32_t *i
     return true;
 }
 
-/* ---- units -------------------------------------------------------------------------------------------------------------- */
+/* ---- units ------------------------------------------------------------------------------------------------------- */
 
 static void domain(fnx_fragment *f, int rank, const int64_t *sizes) {
     f->rank = (uint32_t)rank;
@@ -171,7 +171,7 @@ fnx_status fnx_fragment_copy(fnx_fragment *f, const fnx_builder *b, int32_t src,
     return FNX_OK;
 }
 
-/* ---- normal form -------------------------------------------------------------------------------------------------------- */
+/* ---- normal form ------------------------------------------------------------------------------------------------- */
 
 static bool walks(const fnx_fragment_value *v) {
     return v->kind == FNX_VALUE_INPUT || v->kind == FNX_VALUE_OUTPUT || v->kind == FNX_VALUE_INDEX;
@@ -186,8 +186,8 @@ static const fnx_fragment_value *reference(const fnx_fragment *f) {
 
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-/* Axes of size 1 go; kept axes first, reduced ones last, each by descending stride; then runs that every value can walk as
- * one axis are merged. */
+/* Axes of size 1 go; kept axes first, reduced ones last, each by descending stride; then runs that every value can walk
+ * as one axis are merged. */
 static void normalize(fnx_fragment *f) {
     const fnx_fragment_value *ref = reference(f);
     int axis[FNX_MAX_RANK], n = 0;
@@ -246,7 +246,7 @@ static void normalize(fnx_fragment *f) {
     if (f->anchor == FNX_ANCHOR_REDUCE) memcpy(f->attr, &(fnx_attr_reduce){row_axes, 0}, sizeof(fnx_attr_reduce));
 }
 
-/* ---- the block -------------------------------------------------------------------------------------------------------------- */
+/* ---- the block --------------------------------------------------------------------------------------------------- */
 
 static uint16_t size_entry(fnx_fragment *f, uint32_t *n, int64_t size, uint32_t hint) {
     if (size == 1) return 0;

@@ -39,7 +39,7 @@ void fnx_ir_end(fnx_ir *ir) {
     free(ir->owned), free(ir->node), free(ir->of_record), free(ir->table);
 }
 
-/* ---- equal nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- equal nodes ------------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) ^ h >> 29; }
 
@@ -87,7 +87,7 @@ static int32_t unique(fnx_ir *ir, int32_t id) {
     return id;
 }
 
-/* ---- small makers -------------------------------------------------------------------------------------------------------- */
+/* ---- small makers ------------------------------------------------------------------------------------------------ */
 
 static int32_t scalar(fnx_ir *ir, int dtype, int32_t arg, uint64_t bits, unsigned klass) {
     int32_t id = fnx_ir_node(ir, FNX_IR_SCALAR, dtype, 0, NULL);
@@ -131,7 +131,7 @@ static int32_t index_of(fnx_ir *ir, int rank, const int64_t *sizes, int axis) {
     return id;
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------------------------ */
+/* ---- elementwise ------------------------------------------------------------------------------------------------- */
 
 /* An operand that is the same everywhere is a scalar, whatever its shape. */
 static int32_t through_fill(const fnx_ir *ir, int32_t id) {
@@ -176,7 +176,7 @@ static int32_t elementwise(fnx_ir *ir, int op, int dtype, int rank, const int64_
     return compute(ir, op, dtype, rank, sizes, n_in, in, NULL);
 }
 
-/* ---- one record -------------------------------------------------------------------------------------------------------------- */
+/* ---- one record -------------------------------------------------------------------------------------------------- */
 
 typedef struct source { /* where the operands of a record come from */
     const fnx_recorder *r;

@@ -1,8 +1,8 @@
 /* The planner's form of a graph, made of records on a miss of the plan cache.
  *
- * Nodes stand in dependency order. Records become nodes, composites become the nodes of their decomposition, views become
- * strides over what they look at. The builder simplifies while it appends: equal nodes are one, casts to the same dtype,
- * products with 1 and the like are their operand. */
+ * Nodes stand in dependency order. Records become nodes, composites become the nodes of their decomposition, views
+ * become strides over what they look at. The builder simplifies while it appends: equal nodes are one, casts to the
+ * same dtype, products with 1 and the like are their operand. */
 #ifndef GRAPH_IR_H
 #define GRAPH_IR_H
 
@@ -94,7 +94,7 @@ int32_t fnx_ir_copy(fnx_ir *ir, int32_t src);
 /* Memory that goes with the ir, zeroed; NULL on failure (ir->status). */
 void *fnx_ir_alloc(fnx_ir *ir, size_t bytes);
 
-/* ---- views (ir_view.c) ------------------------------------------------------------------------------------------------ */
+/* ---- views (ir_view.c) ------------------------------------------------------------------------------------------- */
 
 int32_t fnx_ir_expand(fnx_ir *ir, int32_t x, int rank, const int64_t *sizes);
 int32_t fnx_ir_permute(fnx_ir *ir, int32_t x, const uint8_t *from);

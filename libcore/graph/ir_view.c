@@ -81,7 +81,7 @@ int32_t fnx_ir_slice(fnx_ir *ir, int32_t x, const int64_t *sizes, const int64_t 
     return id;
 }
 
-/* ---- reshape --------------------------------------------------------------------------------------------------------- */
+/* ---- reshape ----------------------------------------------------------------------------------------------------- */
 
 /* Only axes of size 1 come and go: an axis map. */
 static bool squeezes(const fnx_node_ir *n, int rank, const int64_t *sizes, int from[FNX_MAX_RANK]) {

@@ -1,5 +1,5 @@
-/* Strides of everything stored. Kernels may ask for a permutation of axes (channels last); elementwise groups keep what their
- * operands have; where two sides disagree one copy is made, and shared by all who ask the same. */
+/* Strides of everything stored. Kernels may ask for a permutation of axes (channels last); elementwise groups keep what
+ * their operands have; where two sides disagree one copy is made, and shared by all who ask the same. */
 #include "graph/builder.h"
 #include "graph/fragment.h"
 #include "tensor/shape.h"
@@ -42,7 +42,7 @@ void fnx_access_of(const fnx_builder *b, int32_t id, fnx_access *out) {
         if (n->size[d] == 1) out->stride[d] = 0;
 }
 
-/* ---- copies into another layout -------------------------------------------------------------------------------------------- */
+/* ---- copies into another layout ---------------------------------------------------------------------------------- */
 
 static bool has_layout(const fnx_builder *b, int32_t id, int layout) {
     const fnx_node_ir *n = &b->ir.node[id];
@@ -88,7 +88,7 @@ static int32_t in_layout(fnx_builder *b, int32_t src, int layout, int64_t *at) {
     return id;
 }
 
-/* ---- units -------------------------------------------------------------------------------------------------------------------- */
+/* ---- units ------------------------------------------------------------------------------------------------------- */
 
 /* Our name of an order of axes, or -1. */
 static int layout_of(const fnx_layout *l, int rank) {

@@ -1,5 +1,5 @@
-/* Largest first, each at the lowest offset that is free during its life: within a few per cent of the bound for the graphs of
- * training steps, where lives nest. */
+/* Largest first, each at the lowest offset that is free during its life: within a few per cent of the bound for the
+ * graphs of training steps, where lives nest. */
 #include "graph/pack.h"
 
 #include <stdlib.h>

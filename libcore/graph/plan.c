@@ -1,5 +1,5 @@
-/* Plans: their memory, their key and cache. The key is the byte streams of the recorder, hashed at once and, on a hit, always
- * compared in full. */
+/* Plans: their memory, their key and cache. The key is the byte streams of the recorder, hashed at once and, on a hit,
+ * always compared in full. */
 #include "graph/plan.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@ void fnx_plan_destroy(fnx_plan *p) {
     free(p);
 }
 
-/* ---- cache ------------------------------------------------------------------------------------------------------------- */
+/* ---- cache ------------------------------------------------------------------------------------------------------- */
 
 void fnx_plan_key(const fnx_recorder *r, uint64_t key[2]) {
     key[0] = (uint64_t)r->n << 32 ^ (uint64_t)r->n_words, key[1] = (uint64_t)r->n_inputs;

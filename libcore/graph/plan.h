@@ -1,8 +1,8 @@
 /* A plan: what a flush runs, built once per structure of graph and then replayed.
  *
- * Everything that the key fixes is ready to launch: groups are prepared, sizes and strides stand in the launches. What may
- * differ each time is patched in: addresses of inputs and outputs, the arena's address if it moved, starts of slices, and
- * scalars. */
+ * Everything that the key fixes is ready to launch: groups are prepared, sizes and strides stand in the launches. What
+ * may differ each time is patched in: addresses of inputs and outputs, the arena's address if it moved, starts of
+ * slices, and scalars. */
 #ifndef GRAPH_PLAN_H
 #define GRAPH_PLAN_H
 
@@ -75,7 +75,7 @@ struct fnx_plan {
     int64_t n_owned, owned_capacity;
 };
 
-/* ---- cache -------------------------------------------------------------------------------------------------------------- */
+/* ---- cache ------------------------------------------------------------------------------------------------------- */
 
 enum { FNX_PLANS_MAX = 1024 }; /* per recorder; the least recently used half goes */
 
@@ -84,10 +84,10 @@ fnx_plan *fnx_plan_find(fnx_recorder *r, const uint64_t key[2]);
 fnx_status fnx_plan_insert(fnx_recorder *r, fnx_plan *p);
 void fnx_plan_cache_clear(fnx_recorder *r);
 
-/* ---- building -------------------------------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* A plan for r's pending graph, whose demand is decided. Errors: FNX_E_UNSUPPORTED (names the op), FNX_E_NO_MEMORY, what a
- * plugin failed with. */
+/* A plan for r's pending graph, whose demand is decided. Errors: FNX_E_UNSUPPORTED (names the op), FNX_E_NO_MEMORY,
+ * what a plugin failed with. */
 fnx_status fnx_plan_build(fnx_recorder *r, const fnx_backend *backend, const uint64_t key[2], fnx_plan **out);
 void fnx_plan_destroy(fnx_plan *p);
 

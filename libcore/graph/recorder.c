@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* ---- the recorder ------------------------------------------------------------------------------------------------------ */
+/* ---- the recorder ------------------------------------------------------------------------------------------------ */
 
 fnx_recorder *fnx_recorder_create(fnx_hardware *hardware) {
     fnx_recorder *r = calloc(1, sizeof *r);
@@ -52,7 +52,7 @@ void fnx_recorder_clear(fnx_recorder *r) {
     r->epoch++;
 }
 
-/* ---- appending --------------------------------------------------------------------------------------------------------- */
+/* ---- appending --------------------------------------------------------------------------------------------------- */
 
 unsigned fnx_class_of(double v) {
     if (v == 0) return FNX_CLASS_ZERO;
@@ -156,7 +156,7 @@ fnx_status fnx_recorder_append(fnx_recorder *r, fnx_tensor *y) {
     return FNX_OK;
 }
 
-/* ---- using names that a flush fused away --------------------------------------------------------------------------------- */
+/* ---- using names that a flush fused away ------------------------------------------------------------------------- */
 
 static void lost(fnx_tensor *t) {
     fnx_storage *none = NULL;
@@ -268,7 +268,7 @@ fnx_status fnx_recorder_flush(fnx_recorder *r, fnx_why why) {
     return code;
 }
 
-/* ---- the bridge ------------------------------------------------------------------------------------------------------------ */
+/* ---- the bridge -------------------------------------------------------------------------------------------------- */
 
 static inline fnx_tensor *begin(fnx_thread *me, int op, int n_operands) {
     fnx_tensor *y = fnx_block_new(me);
@@ -324,7 +324,7 @@ static fnx_recorder *place(fnx_thread *me, fnx_tensor *y) {
     return r;
 }
 
-/* y has its op, operands, attributes, scalars and, where they are given, sizes. Ends with y owned by the innermost scope. */
+/* y has its op, operands, attributes, scalars and, where given, sizes. Ends with y owned by the innermost scope. */
 static fnx_tensor *record(fnx_thread *me, fnx_tensor *y) {
     fnx_tensor *const *in = fnx_operands(y);
     fnx_recorder *r = me->recorder;

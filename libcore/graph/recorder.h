@@ -1,8 +1,8 @@
 /* The pending graph of one thread on one device.
  *
- * A record is appended as 16 bytes of code, its structural words and its arguments; together with what is demanded these
- * byte streams are the key of the plan. No address and no tensor id is in them: operands are numbers of records, or of
- * inputs in the order of their first use. The number sits in the tensor and is valid while `epoch` matches. */
+ * A record is appended as 16 bytes of code, its structural words and its arguments; together with what is demanded
+ * these byte streams are the key of the plan. No address and no tensor id is in them: operands are numbers of records,
+ * or of inputs in the order of their first use. The number sits in the tensor and is valid while `epoch` matches. */
 #ifndef GRAPH_RECORDER_H
 #define GRAPH_RECORDER_H
 

@@ -1,9 +1,9 @@
 /* Grouping: elementwise nodes of one shape that feed each other run as one unit, everything else is a unit of its own.
  *
- * A unit's depth is greater than that of every unit it reads. So a node may join a unit if all else it reads is less deep
- * (nothing less deep can depend on the unit), or if nobody outside reads the unit yet (then the unit may become deeper). Two
- * units of one depth cannot depend on each other and may merge. That keeps the graph of units without cycles at a constant
- * cost per operand. */
+ * A unit's depth is greater than that of every unit it reads. So a node may join a unit if all else it reads is less
+ * deep (nothing less deep can depend on the unit), or if nobody outside reads the unit yet (then the unit may become
+ * deeper). Two units of one depth cannot depend on each other and may merge. That keeps the graph of units without
+ * cycles at a constant cost per operand. */
 #include "graph/builder.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static bool is_elementwise(const fnx_node_ir *n) {
 }
 static bool is_made(const fnx_node_ir *n) { return n->kind == FNX_IR_COMPUTE || n->kind == FNX_IR_WRITE; }
 
-/* ---- what is needed ------------------------------------------------------------------------------------------------------ */
+/* ---- what is needed ---------------------------------------------------------------------------------------------- */
 
 /* From the demanded nodes down; nodes stand in dependency order. Scalars of views count through their node only. */
 static void mark_live(fnx_builder *b) {
@@ -50,7 +50,7 @@ static void pair_siblings(fnx_builder *b) {
     }
 }
 
-/* ---- units -------------------------------------------------------------------------------------------------------------- */
+/* ---- units ------------------------------------------------------------------------------------------------------- */
 
 int32_t fnx_unit_add(fnx_builder *b, int kind, int32_t node, int32_t depth) {
     if (!fnx_grow((void **)&b->units, &b->units_capacity, sizeof *b->units, b->n_units + 1)) return -1;
@@ -153,7 +153,7 @@ static void note_reads(fnx_builder *b, int32_t id) {
     }
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* Units run in the order in which their last node was recorded, what they read before them. */
 static void emit(fnx_builder *b, int32_t unit, int32_t *stack) {

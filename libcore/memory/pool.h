@@ -1,8 +1,8 @@
 /* Device memory: a caching allocator over a plugin's raw allocations, one per hardware.
  *
  * Freed memory is kept by size class and given out again in the order of the device's queue: what is enqueued later may
- * overwrite it at once. It goes back to the plugin only when trimmed, or when a limit or an exhausted device demands it,
- * and only after the queue has drained. */
+ * overwrite it at once. It goes back to the plugin only when trimmed, or when a limit or an exhausted device demands
+ * it, and only after the queue has drained. */
 #ifndef MEMORY_POOL_H
 #define MEMORY_POOL_H
 

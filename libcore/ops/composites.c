@@ -1,5 +1,5 @@
-/* Public functions of composites. Those with a record of their own are taken apart by the planner (decompositions.c); the
- * others are made of public ops here. */
+/* Public functions of composites. Those with a record of their own are taken apart by the planner (decompositions.c);
+ * the others are made of public ops here. */
 #include "ops/record.h"
 #include "tensor/shape.h"
 #include "tensor/thread.h"
@@ -22,7 +22,7 @@ fnx_tensor *fnx_softmax(fnx_tensor *x, int axis) { return along(FNX_OP_softmax, 
 fnx_tensor *fnx_log_softmax(fnx_tensor *x, int axis) { return along(FNX_OP_log_softmax, x, axis); }
 fnx_tensor *fnx_gelu(fnx_tensor *x) { return fnx_record_unary(FNX_OP_gelu, x); }
 
-/* ---- cross entropy ---------------------------------------------------------------------------------------------------------- */
+/* ---- cross entropy ----------------------------------------------------------------------------------------------- */
 
 static bool labels_fit(const fnx_tensor *logits, const fnx_tensor *labels) {
     if (logits->rank < 2 || labels->rank != logits->rank - 1 || labels->size[0] != logits->size[0]) return false;
@@ -63,7 +63,7 @@ fnx_tensor *fnx_cross_entropy(fnx_tensor *logits, fnx_tensor *labels) {
     return fnx_cross_entropy_with(logits, labels, FNX_REDUCE_MEAN);
 }
 
-/* ---- dropout, batch norm ------------------------------------------------------------------------------------------------------ */
+/* ---- dropout, batch norm ----------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_dropout(fnx_tensor *x, double p) {
     if (!fnx_usable(x)) return fnx_unusable("dropout", 0, x);

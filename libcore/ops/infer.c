@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- helpers -------------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const fnx_tensor *y) { return fnx_ops[y->op].name; }
 
@@ -65,7 +65,7 @@ static fnx_status no_broadcast(fnx_tensor *y, const fnx_tensor *a, const fnx_ten
                            name_of(y), a_text, b_text);
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------------------------ */
+/* ---- elementwise ------------------------------------------------------------------------------------------------- */
 
 fnx_status infer_same(fnx_tensor *y) {
     const fnx_tensor *x = y->in[0];
@@ -129,7 +129,7 @@ fnx_status infer_source(fnx_tensor *y) {
     return fnx_shape_count(y);
 }
 
-/* ---- reductions -------------------------------------------------------------------------------------------------------------- */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 fnx_status infer_reduce(fnx_tensor *y) {
     uint32_t axes = ((const fnx_attr_reduce *)fnx_attr(y))->axes;
@@ -164,7 +164,7 @@ fnx_status infer_given(fnx_tensor *y) {
     return fnx_infer_count(y);
 }
 
-/* ---- matmul -------------------------------------------------------------------------------------------------------------------- */
+/* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
 fnx_status infer_matmul(fnx_tensor *y) {
     const fnx_tensor *a = y->in[0], *b = y->in[1];
@@ -187,7 +187,7 @@ fnx_status infer_matmul(fnx_tensor *y) {
     return fnx_infer_count(y);
 }
 
-/* ---- indexes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- indexes ----------------------------------------------------------------------------------------------------- */
 
 static fnx_status check_index(fnx_tensor *y, const fnx_tensor *x, const fnx_tensor *index, uint32_t axis) {
     TEXTS(x, index);
@@ -226,7 +226,7 @@ fnx_status infer_scatter(fnx_tensor *y) {
     return FNX_OK;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 fnx_status infer_reshape(fnx_tensor *y) {
     const fnx_tensor *x = y->in[0];

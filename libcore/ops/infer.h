@@ -1,20 +1,22 @@
-/* Inference: what an operation's operands must be, and the dtype and shape of its result. One function per rule of ops.def. */
+/* Inference: what an operation's operands must be, dtype and shape of its result. One function per rule of ops.def. */
 #ifndef OPS_INFER_H
 #define OPS_INFER_H
 
 #include "ops/op.h"
 
+/* clang-format off */
 #define FNX_INFER_RULES(RULE) \
     RULE(arithmetic) \
     RULE(same) RULE(compare) RULE(where) RULE(cast) RULE(source) RULE(reduce) RULE(reduce_nonempty) RULE(argmax) \
         RULE(matmul) RULE(conv) RULE(given) RULE(max_pool) RULE(avg_pool) RULE(gather) RULE(scatter) RULE(reshape) \
             RULE(permute) RULE(expand) RULE(slice) RULE(slice_assign) RULE(concat) RULE(pad) RULE(softmax)
+/* clang-format on */
 
 #define FNX_INFER_PROTOTYPE_(rule) fnx_status infer_##rule(fnx_tensor *y);
 FNX_INFER_RULES(FNX_INFER_PROTOTYPE_)
 #undef FNX_INFER_PROTOTYPE_
 
-/* ---- helpers of the rules ---------------------------------------------------------------------------------------------- */
+/* ---- helpers of the rules ---------------------------------------------------------------------------------------- */
 
 /* y has rank and sizes: its count, if elements and bytes do not overflow. */
 fnx_status fnx_infer_count(fnx_tensor *y);

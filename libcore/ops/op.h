@@ -33,8 +33,8 @@ typedef struct fnx_op_info {
     float ulp;
     uint64_t dtypes;
 
-    /* Sets dtype, rank, size and count of y from its operands and attributes (sizes are already set for FNX_OPF_SIZES), or
-     * makes y a failed tensor and returns the code. Operands are usable tensors or NULL (scalars). Runs under the
+    /* Sets dtype, rank, size and count of y from its operands and attributes (sizes are already set for FNX_OPF_SIZES),
+     * or makes y a failed tensor and returns the code. Operands are usable tensors or NULL (scalars). Runs under the
      * recorder's lock: records nothing. */
     fnx_status (*infer)(fnx_tensor *y);
 

@@ -1,7 +1,8 @@
 /* The bridge: the one door from an op's public function to the recorder.
  *
- * A public function checks only what cannot be said in ops.def (axis numbers, option ranges), fills in a call and returns
- * what comes back: always a tensor, failed if operands are missing, failed, on two devices, of wrong dtype or shape. */
+ * A public function checks only what cannot be said in ops.def (axis numbers, option ranges), fills in a call and
+ * returns what comes back: always a tensor, failed if operands are missing, failed, on two devices or of wrong dtype
+ * or shape. */
 #ifndef OPS_RECORD_H
 #define OPS_RECORD_H
 

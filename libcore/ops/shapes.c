@@ -90,7 +90,7 @@ fnx_tensor *fnx_expand(fnx_tensor *x, int rank, const int64_t *sizes) {
         &(fnx_call){.op = FNX_OP_expand, .n_operands = 1, .in = &x, .rank = (uint8_t)rank, .sizes = resolved});
 }
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static fnx_attr_slice steps_of(const fnx_tensor *x, const int64_t *steps) {
     fnx_attr_slice a;
@@ -163,7 +163,7 @@ fnx_tensor *fnx_pad(fnx_tensor *x, const int64_t *low, const int64_t *high, doub
         &(fnx_call){.op = FNX_OP_pad, .n_operands = 1, .in = &x, .attr = &attr, .scalars = &bits, .n_scalars = 1});
 }
 
-/* ---- indexes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- indexes ----------------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_gather(fnx_tensor *x, int axis, fnx_tensor *index) {
     fnx_tensor *in[] = {x, index};

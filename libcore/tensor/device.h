@@ -16,7 +16,7 @@ struct fnx_device {
 /* Seed and counter for one random operation; the counter moves on by one. Threads: safe. */
 void fnx_device_take_counter(fnx_device *device, uint64_t *seed, uint64_t *counter);
 
-/* ---- what tensors need of the hardware, which is made above them (libcore/dispatch) --------------------------------------- */
+/* ---- what tensors need of the hardware, which is made above them (libcore/dispatch) ------------------------------ */
 
 /* Memory for `bytes`, of one reference. Errors: FNX_E_NO_MEMORY with the report of holders, set as the last error. */
 fnx_status fnx_hardware_storage(fnx_hardware *h, uint64_t bytes, fnx_storage **out);

@@ -13,7 +13,7 @@ enum { ROOT_WARN_TENSORS = 10000 };
 
 void fnx_slab_retire(fnx_thread *me);
 
-/* ---- the end of a thread ------------------------------------------------------------------------------------------- */
+/* ---- the end of a thread ----------------------------------------------------------------------------------------- */
 
 static pthread_key_t end_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -43,7 +43,7 @@ void fnx_thread_register(fnx_thread *me) {
     pthread_setspecific(end_key, me);
 }
 
-/* ---- references ------------------------------------------------------------------------------------------------------ */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 void fnx_tensor_unpin(fnx_tensor *t) {
     if (!(t->flags & FNX_T_PINNED)) return;
@@ -90,8 +90,8 @@ static void block_end(fnx_tensor *t) {
     else fnx_block_free(t);
 }
 
-/* Chains of links can be as long as a program: the dead wait in a list, linked through their own `storage` word once that
- * is let go, not on the C stack. */
+/* Chains of links can be as long as a program: the dead wait in a list, linked through their own `storage` word once
+ * that is let go, not on the C stack. */
 void fnx_tensor_unref(fnx_tensor *t) {
     if (__atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL)) return;
     if (!(t->flags & (FNX_T_LINKED | FNX_T_PINNED))) {
@@ -124,7 +124,7 @@ void fnx_tensor_unref(fnx_tensor *t) {
     if (stack != fixed) free(stack);
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
 
 void fnx_own_slow(fnx_thread *me) {
     fnx_thread_register(me);
@@ -167,8 +167,8 @@ fnx_scope fnx_scope_open(int flags, const char *place) {
 
 void fnx_scope_close(fnx_scope *s) {
     fnx_thread *me = &fnx_thread_self;
-    /* what fnx_return moved lies between s->start and scope_start, and stays. A scope that was left by longjmp is passed
-     * over: its handles are above ours. */
+    /* what fnx_return moved lies between s->start and scope_start, and stays. A scope that was left by longjmp is
+     * passed over: its handles are above ours. */
     close_handles(me, me->scope_start > s->start && me->scope_start <= me->n_handles ? me->scope_start : s->start);
     me->scope_start = s->parent_start;
     me->no_grad -= (s->flags & FNX_SCOPE_NO_GRAD_FLAG) != 0;
@@ -180,7 +180,7 @@ void fnx_scope_close(fnx_scope *s) {
         }
 }
 
-/* ---- who else holds it -------------------------------------------------------------------------------------------------- */
+/* ---- who else holds it ------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_keep(fnx_tensor *t) {
     if (t) t->flags |= FNX_T_KEEP;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* ---- in -------------------------------------------------------------------------------------------------------------- */
+/* ---- in ---------------------------------------------------------------------------------------------------------- */
 
 fnx_tensor *fnx_tensor_from(fnx_device *device, int dtype, int rank, const int64_t *sizes, const void *data,
                             int flags) {
@@ -30,7 +30,7 @@ fnx_tensor *fnx_tensor_from(fnx_device *device, int dtype, int rank, const int64
     return fnx_tensor_stored(device, dtype, rank, sizes, storage);
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------------- */
+/* ---- out --------------------------------------------------------------------------------------------------------- */
 
 /* Axis 1 fastest in `from`, row-major in `to`: both [n][c][rest]. */
 static void from_channels_last(const fnx_tensor *t, const char *from, char *to) {
@@ -108,7 +108,7 @@ fnx_status fnx_tensor_item(fnx_tensor *t, double *out) {
     return FNX_OK;
 }
 
-/* ---- maps ------------------------------------------------------------------------------------------------------------- */
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
 
 typedef struct mapping {
     fnx_storage *storage; /* held, or NULL */
@@ -152,7 +152,7 @@ void fnx_tensor_unmap(fnx_host_view *view) {
     memset(view, 0, sizeof *view);
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 fnx_status fnx_tensor_status(const fnx_tensor *t) {
     if (!t) return fnx_error_set(FNX_E_INVALID, "the tensor is NULL");

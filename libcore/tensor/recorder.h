@@ -1,4 +1,4 @@
-/* What tensors, scopes and variables need of the recorder, which is made above them (libcore/graph, libcore/dispatch). */
+/* What tensors, scopes and variables need of the recorder, which is made above them (graph, dispatch). */
 #ifndef TENSOR_RECORDER_H
 #define TENSOR_RECORDER_H
 
@@ -16,8 +16,8 @@ fnx_recorder *fnx_recorder_next(const fnx_recorder *r); /* of the same thread */
 void fnx_recorder_lock(fnx_recorder *r);
 void fnx_recorder_unlock(fnx_recorder *r);
 
-/* Runs what is pending. The lock is held. On failure every pending tensor becomes a failed one and variables have their old
- * values again. */
+/* Runs what is pending. The lock is held. On failure every pending tensor becomes a failed one and variables have their
+ * old values again. */
 fnx_status fnx_recorder_flush_locked(fnx_recorder *r, fnx_why why);
 fnx_status fnx_recorder_flush(fnx_recorder *r, fnx_why why);
 

@@ -5,7 +5,7 @@
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
-/* Rank, sizes, elements and bytes of a shape that comes from outside; sets the thread's error, which begins with `what`. */
+/* Checks rank, sizes, elements and bytes of a shape from outside; sets the thread's error, which begins with `what`. */
 fnx_status fnx_shape_check(const char *what, int dtype, int rank, const int64_t *sizes, int64_t *out_count);
 
 /* t->count from its sizes, or t failed: negative, or elements or bytes overflow. */

@@ -1,6 +1,6 @@
-/* Blocks for tensors: chunks of 64 KiB that belong to one thread's slab, last in first out, so that a repeated step finds
- * the same memory in cache. Blocks freed by other threads wait in a list of their own until the owner runs out. A slab
- * outlives its thread and is given to the next one. */
+/* Blocks for tensors: chunks of 64 KiB that belong to one thread's slab, last in first out, so that a repeated step
+ * finds the same memory in cache. Blocks freed by other threads wait in a list of their own until the owner runs out. A
+ * slab outlives its thread and is given to the next one. */
 #include "tensor/thread.h"
 
 #include "base/env.h"

@@ -1,8 +1,8 @@
 /* The tensor: a handle, and the record of the operation that makes its value, in one block.
  *
- * Why one block: recording costs one allocation from a thread's slab and a repeated step reuses the same memory. While a
- * record is pending its graph holds the tensor, so operand links carry no counts; they get them (FNX_T_LINKED) only if the
- * tensor outlives its flush without being stored, or its tape lives on. */
+ * Why one block: recording costs one allocation from a thread's slab and a repeated step reuses the same memory. While
+ * a record is pending its graph holds the tensor, so operand links carry no counts; they get them (FNX_T_LINKED) only
+ * if the tensor outlives its flush without being stored, or its tape lives on. */
 #ifndef TENSOR_TENSOR_H
 #define TENSOR_TENSOR_H
 
@@ -92,7 +92,7 @@ _Static_assert(sizeof(fnx_tensor) == 256, "a tensor is four cache lines");
 
 enum { FNX_OP_NONE = 0 };
 
-/* ---- the record ------------------------------------------------------------------------------------------------------ */
+/* ---- the record -------------------------------------------------------------------------------------------------- */
 
 static inline fnx_tensor *const *fnx_operands(const fnx_tensor *t) {
     return t->flags & FNX_T_SPILLED ? t->spill->in : t->in;
@@ -121,7 +121,7 @@ static inline void fnx_set_state(fnx_tensor *t, int state) {
     __atomic_store_n(&t->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 
-/* ---- failing ----------------------------------------------------------------------------------------------------------- */
+/* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 /* Makes t a failed tensor with this cause; the thread's last error stays as it is. Returns code. */
 fnx_status fnx_tensor_fail(fnx_tensor *t, fnx_status code, const char *format, ...)

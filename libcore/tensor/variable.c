@@ -1,8 +1,8 @@
 /* Variables: slots whose value changes, the only mutable state there is.
  *
- * The value of a slot is the slot's alone, so that an update can overwrite it: a tensor that is taped, is another slot's
- * value or came from the host is copied into it. Until the flush that makes the new value has succeeded, the slot also
- * keeps the old one (`old`), to have it back if the flush fails. */
+ * The value of a slot is the slot's alone, so that an update can overwrite it: a tensor that is taped, is another
+ * slot's value or came from the host is copied into it. Until the flush that makes the new value has succeeded, the
+ * slot also keeps the old one (`old`), to have it back if the flush fails. */
 #include "tensor/variable.h"
 
 #include "base/alloc.h"

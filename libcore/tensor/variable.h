@@ -18,8 +18,8 @@ struct fnx_variable {
 
 void fnx_variable_unref(fnx_variable *v);
 
-/* The flush that was to make `value` is over. ok: the old value goes; else it is the value again. Its recorder's lock is
- * held. */
+/* The flush that was to make `value` is over. ok: the old value goes; else it is the value again. Its recorder's lock
+ * is held. */
 void fnx_variable_settle(fnx_variable *v, bool ok);
 
 /* Replaces the gradient. */

@@ -5,8 +5,8 @@
  *   vm*.c      the strip-mined vector machine for elementwise groups
  *   kernels/   everything else: matmul, convolution, pooling, reductions, indexes, layouts
  *
- * One executor thread per device issues all OpenMP and oneDNN work: a team of threads opened from a second thread runs at half
- * its speed. Launches only copy their arguments into its ring. */
+ * One executor thread per device issues all OpenMP and oneDNN work: a team of threads opened from a second thread runs
+ * at half its speed. Launches only copy their arguments into its ring. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 
@@ -59,7 +59,7 @@ typedef struct cpu_handle {
     uint32_t n_sizes, n_strides, n_bindings, n_scalars;
 } cpu_handle;
 
-/* ---- queue.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- queue.c ----------------------------------------------------------------------------------------------------- */
 
 cpu_queue *cpu_queue_create(cpu_device *d); /* NULL: no memory or no thread */
 void cpu_queue_destroy(cpu_queue *q);
@@ -69,21 +69,21 @@ int32_t cpu_queue_fill(cpu_queue *q, void *to, uint64_t bytes, uint64_t pattern,
 int32_t cpu_queue_sync(cpu_queue *q, fnx_error_word *out);
 void cpu_queue_release(cpu_queue *q, cpu_handle *h); /* after what was launched before */
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------------ */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-/* Threads for work that takes one thread about `ns` nanoseconds: one below what a team costs, or while a neighbour keeps our
- * threads waiting. Called on the executor. */
+/* Threads for work that takes one thread about `ns` nanoseconds: one below what a team costs, or while a neighbour
+ * keeps our threads waiting. Called on the executor. */
 int cpu_team(const cpu_device *device, double ns);
 
 /* Teams that libraries open on this thread have this many members from now on. */
 void cpu_set_team(int threads);
 
-/* Runs body over tasks [0, n), cut into one range per thread, if `ns` (of one thread, for all) is worth a team; else as one
- * range on this thread. `thread` is below device->threads. Called on the executor. */
+/* Runs body over tasks [0, n), cut into one range per thread, if `ns` (of one thread, for all) is worth a team; else as
+ * one range on this thread. `thread` is below device->threads. Called on the executor. */
 typedef void (*cpu_body)(void *arg, int thread, int64_t from, int64_t to);
 void cpu_parallel(cpu_device *device, double ns, int64_t n, cpu_body body, void *arg);
 
-/* ---- small things ---------------------------------------------------------------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------------------------------------------------ */
 
 int32_t cpu_decline(fnx_decline *why, uint32_t reason, uint32_t node, uint32_t value, const char *text);
 #endif

@@ -34,8 +34,8 @@ EXTRA_plugins_cpu_fornax_cpu_la_DEPENDENCIES = plugin-sdk/plugin.map
 
 cpu_cppflags = $(sdk_cppflags) $(plugin_cppflags) -I$(srcdir)/plugins/cpu -I$(srcdir)/plugin-sdk
 
-# Loops over elements, compiled for each level of x86-64; which one runs is decided by the CPU that the plugin finds. Level 3 has
-# AVX2 and FMA, level 4 AVX-512. The options that follow -O3 hold even where CFLAGS, which come last, say -O2.
+# Loops over elements, compiled for each level of x86-64; which one runs is decided by the CPU that is there. Level 3
+# has AVX2 and FMA, level 4 AVX-512. The options that follow -O3 hold even where CFLAGS, which come last, say -O2.
 cpu_loops = \
 	plugins/cpu/kernels/argmax.c \
 	plugins/cpu/kernels/avg_pool.c \

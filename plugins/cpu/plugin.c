@@ -18,7 +18,7 @@ int32_t cpu_decline(fnx_decline *why, uint32_t reason, uint32_t node, uint32_t v
     return FNX_E_DECLINED;
 }
 
-/* ---- threads -------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { TEAM_COSTS_NS = 4000 };
 
@@ -53,11 +53,11 @@ static cpu_isa best_isa(void) {
     return CPU_ISA_BASE;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 enum { HUGE_PAGE = 2 << 20, LARGE = 1 << 20 };
 
-/* The plugin's object of an allocation is its address. Large pieces ask for huge pages: a first touch then costs a fifth. */
+/* The plugin's object of an allocation is its address. Large pieces ask for huge pages: first touches cost a fifth. */
 static int32_t take(void *device, uint32_t memory_kind, uint64_t bytes, fnx_binding *out) {
     size_t align = bytes >= LARGE ? HUGE_PAGE : 64;
     void *p = NULL;
@@ -75,7 +75,7 @@ static void give(void *device, void *memory) {
     free(memory);
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 #define MASK(dtype) (UINT64_C(1) << (dtype))
 #define FLOATS (MASK(FNX_F32) | MASK(FNX_F64))
@@ -195,7 +195,7 @@ static void release(void *handle) {
 
 static const fnx_group_interface groups = {sizeof groups, 0, capabilities, prepare, workspace, launch, release};
 
-/* ---- device ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- device ------------------------------------------------------------------------------------------------------ */
 
 static int32_t info(void *device, fnx_device_info *out) {
     const cpu_device *d = device;
@@ -259,7 +259,7 @@ static const fnx_device_table table = {
     .queue_sync = queue_sync,
 };
 
-/* ---- descriptor -------------------------------------------------------------------------------------------------------------------- */
+/* ---- descriptor -------------------------------------------------------------------------------------------------- */
 
 static int32_t init(const fnx_host *host, void **out_context) {
     if (!FNX_HAS(fnx_host, host, config)) return FNX_E_INVALID;

@@ -1,7 +1,7 @@
 /* The executor: a ring of commands, filled by any thread, emptied by one.
  *
- * A command is copied into the ring with all its arguments, so a launch costs a copy of some hundred bytes and no system call
- * while the executor is awake. Idle, it spins for some microseconds, then sleeps on a condition. */
+ * A command is copied into the ring with all its arguments, so a launch costs a copy of some hundred bytes and no
+ * system call while the executor is awake. Idle, it spins for some microseconds, then sleeps on a condition. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct cpu_queue {
     char *ring;
 };
 
-/* ---- producers ------------------------------------------------------------------------------------------------------------ */
+/* ---- producers --------------------------------------------------------------------------------------------------- */
 
 static uint64_t done(cpu_queue *q) { return __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE); }
 
@@ -128,7 +128,7 @@ int32_t cpu_queue_sync(cpu_queue *q, fnx_error_word *out) {
     return out->code;
 }
 
-/* ---- the executor ---------------------------------------------------------------------------------------------------------- */
+/* ---- the executor ------------------------------------------------------------------------------------------------ */
 
 void cpu_refuse(const cpu_task *t, int32_t code, uint32_t node, int64_t index, int64_t limit) {
     int32_t none = 0;

@@ -1,11 +1,12 @@
 /* A strip-mined vector machine: elementwise groups without a compiler.
  *
- * prepare turns nodes into instructions over registers. launch walks the domain in strips of at most STRIP elements along the
- * last axis; each instruction is one loop over the strip, whose registers stay in the first-level cache. Values that lie packed
- * in memory are read and written in place of a register. Short rows are taken several at once: then a strip is a block of rows.
+ * prepare turns nodes into instructions over registers. launch walks the domain in strips of at most STRIP elements
+ * along the last axis; each instruction is one loop over the strip, whose registers stay in the first-level cache.
+ * Values that lie packed in memory are read and written in place of a register. Short rows are taken several at once:
+ * then a strip is a block of rows.
  *
- * Two programs are made of a group. In the row program a value that does not vary along the last axis is a scalar of the strip;
- * in the block program it is a vector, since a strip spans rows. Values that never vary are scalars in both. */
+ * Two programs are made of a group. In the row program a value that does not vary along the last axis is a scalar of
+ * the strip; in the block program it is a vector, since a strip spans rows. What never varies is a scalar in both. */
 #include "cpu.h"
 #include "vm_loops.h"
 
@@ -58,7 +59,7 @@ static uint32_t item_bytes(uint16_t dtype) {
     }
 }
 
-/* ---- prepare ---------------------------------------------------------------------------------------------------------------- */
+/* ---- prepare ----------------------------------------------------------------------------------------------------- */
 
 static vm_find finder(const cpu_device *d) {
 #if defined(__x86_64__)
@@ -138,7 +139,7 @@ static double cost_of(uint16_t op) {
     }
 }
 
-/* The instruction for a node; an operand that is a scalar where there is no form for it is named in *fill and made a vector. */
+/* The instruction for a node; a scalar operand for which there is no form is named in *fill and made a vector. */
 static int32_t instruction(vm_state *s, const fnx_group *g, uint32_t node, int p, vm_find find, vm_code *out,
                            uint32_t *fill) {
     const fnx_node *n = fnx_group_node(g, node);
@@ -165,8 +166,8 @@ static int32_t instruction(vm_state *s, const fnx_group *g, uint32_t node, int p
     return out->fn || *fill != FNX_NONE ? FNX_OK : FNX_E_DECLINED;
 }
 
-/* Registers by linear scan: a temporary's is free again after its last use. Inputs that may have to be packed and outputs that
- * may have to be unpacked keep one of their own. */
+/* Registers by linear scan: a temporary's is free again after its last use. Inputs that may have to be packed and
+ * outputs that may have to be unpacked keep one of their own. */
 static void give_registers(vm_state *s, vm_program *q, int p) {
     uint16_t last[MAX_VALUES] = {0};
     int16_t spare[MAX_CODE + 2];
@@ -272,8 +273,8 @@ static int32_t build_program(vm_state *s, const fnx_group *g, int p, vm_find fin
     return FNX_OK;
 }
 
-/* An output over an input's memory is written through a register if the input is read by a later instruction than the one that
- * makes the output. */
+/* An output over an input's memory is written through a register if the input is read by a later instruction than the
+ * one that makes the output. */
 static void mark_conflicts(vm_state *s, const fnx_group *g) {
     for (uint32_t i = 0; i < s->n_outputs; i++)
         for (uint32_t k = 0; k < s->n_inputs; k++) {
@@ -308,7 +309,7 @@ static int32_t prepare(cpu_device *d, const fnx_group *g, void **out_state, fnx_
     return code;
 }
 
-/* ---- run -------------------------------------------------------------------------------------------------------------------- */
+/* ---- run --------------------------------------------------------------------------------------------------------- */
 
 typedef struct vm_run { /* of one thread */
     const vm_state *s;

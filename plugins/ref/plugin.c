@@ -2,7 +2,7 @@
  * because every call does its work at once in the calling thread. This is the smallest honest device; its rules:
  *  - a queue belongs to one thread at a time; what queues share is never written, so two threads may use two of them;
  *  - nothing but an error word outlives a call, so events are true from the start and sync has nothing to wait for;
- *  - memory comes from the host table, which counts it against the limit that the user has set. */
+ *  - memory comes from the host table. */
 #include "ref.h"
 
 #include <stdio.h>

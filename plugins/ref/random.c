@@ -19,9 +19,10 @@ static void philox(uint64_t key, uint64_t block, uint64_t counter, uint32_t w[4]
 static double bits24(uint32_t w) { return (double)(w >> 8); }
 static double bits53(const uint32_t *w) { return (double)(w[0] >> 5) * 0x1p26 + (double)(w[1] >> 6); }
 
-/* cos(2 pi v): whole quarters of the turn are taken off exactly, so that the zeros of the cosine keep all their digits. */
+/* cos(2 pi v): whole quarters of the turn are taken off exactly, so that the cosine's zeros keep all their digits. */
 static double cosine_of_turn(double v) {
-    const double two_pi = 6.283185307179586476925286766559, quarter = nearbyint(4 * v), rest = two_pi * (v - quarter / 4);
+    const double two_pi = 6.283185307179586476925286766559, quarter = nearbyint(4 * v);
+    const double rest = two_pi * (v - quarter / 4);
     switch ((int)quarter & 3) {
     case 0: return cos(rest);
     case 1: return -sin(rest);

@@ -1,4 +1,4 @@
-/* Whatever the bytes, reading a safetensors file refuses them with a reason or gives tensors that lie in it side by side. */
+/* Whatever the bytes, reading a safetensors file refuses them with a reason or gives tensors that lie side by side. */
 #include <fornax/nn/checkpoint.h>
 #include <stdlib.h>
 #include <string.h>

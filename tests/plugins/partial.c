@@ -1,5 +1,5 @@
-/* A device whose memory the host cannot address and that lacks operations: the ref plugin, with addresses that are shifted
- * out of the host's reach, declining the ops that its address names ("partial:exp+argmax"). */
+/* A device whose memory the host cannot address and that lacks operations: the ref plugin, with addresses that are
+ * shifted out of the host's reach, declining the ops that its address names ("partial:exp+argmax"). */
 #include <fornax-plugin/op-table.h>
 #include <fornax-plugin/plugin.h>
 
@@ -32,7 +32,7 @@ static int lacks(uint16_t op) {
     return 0;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static fnx_binding reachable(fnx_binding b) {
     b.address &= ~SHIFT;
@@ -61,7 +61,7 @@ static int32_t fill(void *queue, const fnx_binding *to, uint64_t bytes, uint64_t
     return ref_table->fill(queue, &a, bytes, pattern, pattern_bytes);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------------ */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 typedef struct handle {
     void *of_ref;
@@ -111,7 +111,7 @@ static void release(void *work) {
     free(work);
 }
 
-/* ---- the plugin -------------------------------------------------------------------------------------------------------- */
+/* ---- the plugin -------------------------------------------------------------------------------------------------- */
 
 static const void *device_interface(void *device, const char *name) {
     (void)device;

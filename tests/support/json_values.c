@@ -1,6 +1,6 @@
-/* For shell tests: reads JSON from stdin (one value or several, as in JSON lines) and prints, per object, the values of the
- * keys named, with tabs between; elements of an array count as objects of their own. Objects that lack a key are skipped.
- * Exits 1 if the input is no JSON.
+/* For shell tests: reads JSON from stdin (one value or several, as in JSON lines) and prints, per object, the values of
+ * the keys named, with tabs between; elements of an array count as objects of their own. Objects that lack a key are
+ * skipped. Exits 1 if the input is no JSON.
  *
  *     json_values [KEY ...] */
 #include <jansson.h>

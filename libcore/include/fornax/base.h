@@ -11,10 +11,12 @@ extern "C" {
 #define FNX_API __attribute__((visibility("default")))
 #define FNX_CHECKED __attribute__((warn_unused_result))
 
+/* Functions of this header may be called from any thread. */
+
 /* 0, or one of the negative FNX_E_* codes of <fornax-plugin/types.h>. */
 typedef int32_t fnx_status;
 
-/* "0.1.0" */
+/* "0.1.0"; static, as the next. */
 FNX_API const char *fnx_version(void);
 
 /* "FNX_E_SHAPE"; "unknown status" for numbers that are none. */
@@ -32,7 +34,7 @@ typedef struct fnx_error_info {
  * Before the first failure code is 0 and message "". Never NULL. */
 FNX_API const fnx_error_info *fnx_last_error(void);
 
-/* For libraries on top of this one: sets the thread's last error and returns `code`. */
+/* For libraries on top of this one: sets the thread's last error (its message is cut if too long); returns `code`. */
 FNX_API fnx_status fnx_error_set(fnx_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Logs "what: message" of the last error at level error and returns its code: `return fnx_perror("training");`. */

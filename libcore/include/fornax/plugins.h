@@ -26,7 +26,8 @@ typedef struct fnx_plugin_description {
  * says why), FNX_E_INVALID (the plugin of its name is in use already). Threads: safe. */
 FNX_API FNX_CHECKED fnx_status fnx_plugin_add_manifest(const char *path);
 
-/* Candidates in the order of the search. Threads: safe. */
+/* Candidates in the order of the search. Errors: FNX_E_NOT_FOUND (i is not in [0, count)), FNX_E_INVALID (struct_size
+ * is not set). Threads: safe. */
 FNX_API int fnx_plugin_count(void);
 FNX_API FNX_CHECKED fnx_status fnx_plugin_describe(int i, fnx_plugin_description *out);
 

@@ -1,5 +1,5 @@
 /* Copies between views of any strides: how operands that a kernel cannot take as they are get packed, and results
- * unpacked. Works on tiles of two axes, the inner one of each side, so that a transposition stays in the first cache. */
+ * unpacked. Works on tiles of two axes, the inner one of each side, so that a transposition stays in cache. */
 #include "kernels/kernel.h"
 #include "kernels/walk.h"
 
