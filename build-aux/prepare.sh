@@ -1,10 +1,11 @@
 # shellcheck shell=sh
-# Sourced by ./quickstart and ./check: what both need to install and to build. The caller has set `program`, for messages,
-# and stands in the root of the tree.
+# Sourced by ./quickstart and ./check: what both need to install and to build. The caller has set `program`, for
+# messages, and stands in the root of the tree.
 
-build_packages='build-essential autoconf automake libtool pkg-config libjansson-dev libdnnl-dev zlib1g-dev scdoc'
+build_packages='build-essential autoconf automake libtool pkg-config libjansson-dev libdnnl-dev zlib1g-dev scdoc
+libvulkan-dev glslang-dev spirv-tools'
 data_packages='dataset-fashion-mnist'
-test_packages='check mandoc valgrind'
+test_packages='check mandoc valgrind mesa-vulkan-drivers vulkan-validationlayers'
 
 say() { printf '%s: %s\n' "$program" "$*"; }
 die() { printf '%s: %s\n' "$program" "$*" >&2; exit 1; }
@@ -26,7 +27,8 @@ install_packages() {
     [ -n "$missing" ] || return 0
     sudo=
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "missing packages, and no sudo to install them; as root: apt-get install$missing"
+        command -v sudo >/dev/null ||
+            die "missing packages, and no sudo to install them; as root: apt-get install$missing"
         sudo=sudo
     fi
     say "installing$missing (apt-get${sudo:+, with sudo})"
@@ -48,8 +50,8 @@ logged() {
     return 1
 }
 
-# configure_tree DIR ARGUMENT...: makes ./configure if it is missing, and runs it in DIR unless that was done with the same
-# arguments. Later changes of configure.ac and Makefile.am are followed by make itself.
+# configure_tree DIR ARGUMENT...: makes ./configure if it is missing, and runs it in DIR unless that was done with the
+# same arguments. Later changes of configure.ac and Makefile.am are followed by make itself.
 configure_tree() {
     dir=$1
     shift

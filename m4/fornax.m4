@@ -13,8 +13,8 @@ AC_DEFUN([AX_FNX_CFLAGS], [
     CFLAGS=$fnx_saved_cflags
 ])
 
-dnl AX_FNX_SANITIZERS: --enable-sanitizers=address,undefined|thread. Flags go into FNX_CFLAGS and FNX_LDFLAGS, the bits that
-dnl plugin and host compare (fnx_plugin.build) into FNX_BUILD_BITS and the manifest's words into FNX_BUILD_WORDS.
+dnl AX_FNX_SANITIZERS: --enable-sanitizers=address,undefined|thread. Flags go into FNX_CFLAGS and FNX_LDFLAGS, the bits
+dnl that plugin and host compare (fnx_plugin.build) into FNX_BUILD_BITS and the manifest's words into FNX_BUILD_WORDS.
 AC_DEFUN([AX_FNX_SANITIZERS], [
     AC_ARG_ENABLE([sanitizers],
         [AS_HELP_STRING([--enable-sanitizers=LIST], [address,undefined or thread, for everything that is built])],
@@ -81,4 +81,53 @@ AC_DEFUN([AX_FNX_CPU], [
     fnx_isa_flags=
     AS_CASE([$host_cpu], [x86_64|amd64], [AX_FNX_CFLAGS([fnx_isa_flags], [-march=x86-64-v4])])
     AM_CONDITIONAL([X86_64], [test -n "$fnx_isa_flags"])
+])
+
+dnl AX_FNX_VULKAN: --enable-vulkan=auto|yes|no. The vulkan plugin needs the headers of Vulkan 1.2 and glslang, which some
+dnl distributions have as one shared library and Debian 12 as a handful of static ones. libvulkan itself is opened at run
+dnl time.
+AC_DEFUN([AX_FNX_VULKAN], [
+    AC_ARG_ENABLE([vulkan],
+        [AS_HELP_STRING([--enable-vulkan=auto|yes|no], [the vulkan plugin (needs the headers of Vulkan, and glslang)])],
+        [], [enable_vulkan=auto])
+    with_vulkan_plugin=yes
+    AS_IF([test "$enable_vulkan" = no], [with_vulkan_plugin='no, as asked'], [
+        AC_MSG_CHECKING([for the headers of Vulkan 1.2])
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <vulkan/vulkan.h>
+#ifndef VK_VERSION_1_2
+#error "too old"
+#endif
+]], [])],
+            [AC_MSG_RESULT([yes])],
+            [AC_MSG_RESULT([no]); with_vulkan_plugin='no, vulkan/vulkan.h not found (Debian: libvulkan-dev)'])
+        AC_MSG_CHECKING([for glslang])
+        fnx_saved_libs=$LIBS
+        GLSLANG_LIBS=
+        fnx_glslang_limits=-lglslang-default-resource-limits
+        for fnx_libs in \
+            "-lglslang $fnx_glslang_limits" \
+            "-lglslang $fnx_glslang_limits -lSPIRV -lSPIRV-Tools-opt -lSPIRV-Tools -lstdc++ -lm" \
+            "-lglslang -lMachineIndependent -lGenericCodeGen -lOSDependent -lOGLCompiler -lSPIRV $fnx_glslang_limits \
+             -lSPIRV-Tools-opt -lSPIRV-Tools -lstdc++ -lm"; do
+            LIBS="$fnx_libs $fnx_saved_libs"
+            AS_IF([test -z "$GLSLANG_LIBS"], [AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+#include <glslang/Include/glslang_c_interface.h>
+#include <glslang/Public/resource_limits_c.h>
+]], [[
+    glslang_input_t input = {.resource = glslang_default_resource()};
+    glslang_program_SPIRV_generate(glslang_program_create(), GLSLANG_STAGE_COMPUTE);
+    return glslang_initialize_process() && glslang_shader_create(&input);
+]])], [GLSLANG_LIBS=$fnx_libs])])
+        done
+        LIBS=$fnx_saved_libs
+        AS_IF([test -n "$GLSLANG_LIBS"], [AC_MSG_RESULT([yes])],
+            [AC_MSG_RESULT([no])
+             AS_IF([test "$with_vulkan_plugin" = yes],
+                [with_vulkan_plugin='no, glslang not found (Debian: glslang-dev spirv-tools)'])])
+        AS_IF([test "$enable_vulkan" = yes && test "$with_vulkan_plugin" != yes],
+            [AC_MSG_ERROR([plugin vulkan: $with_vulkan_plugin])])
+    ])
+    AC_SUBST([GLSLANG_LIBS])
+    AM_CONDITIONAL([PLUGIN_VULKAN], [test "$with_vulkan_plugin" = yes])
 ])

@@ -1,4 +1,4 @@
-# Tests. Each program and script is a test with many results: Check and tests/tap.sh speak TAP, Automake's driver counts them.
+# Tests. Each program and script is one with many results: Check and tests/tap.sh speak TAP, Automake's driver counts.
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
 TEST_EXTENSIONS = .sh
@@ -11,8 +11,8 @@ test_devices = ref
 endif
 
 # Tests run as a user without settings would: nothing of the caller's but the devices to test on. One thread, because
-# programs run beside each other: two that share cores wait for each other's threads. The leak sanitizer of gcc 12 takes some
-# blocks of thread-local memory for ones of glibc 2.19, and crashes; what they hold it finds without that, too.
+# programs run beside each other: two that share cores wait for each other's threads. The leak sanitizer of gcc 12 takes
+# some blocks of thread-local memory for ones of glibc 2.19, and crashes; what they hold it finds without that, too.
 AM_TESTS_ENVIRONMENT = \
 	CK_TAP_LOG_FILE_NAME=-; export CK_TAP_LOG_FILE_NAME; \
 	FORNAX_PLUGIN_PATH='$(abs_builddir)/manifests'; export FORNAX_PLUGIN_PATH; \
@@ -27,8 +27,8 @@ AM_TESTS_ENVIRONMENT = \
 	unset MAKEFLAGS MAKELEVEL FORNAX_DEBUG FORNAX_DEVICE FORNAX_FALLBACK FORNAX_LAZY FORNAX_LOG FORNAX_MEMORY_LIMIT \
 	  FORNAX_NO_USER_PLUGINS;
 
-# Programs in C. All see libcore's internal headers; `inside` ones link its objects to call what is not exported, the others
-# link the libraries as programs do.
+# Programs in C. All see libcore's internal headers; `inside` ones link its objects to call what is not exported, the
+# others link the libraries as programs do.
 AM_CPPFLAGS = $(public_cppflags) $(core_cppflags) -I$(srcdir)/tests $(CHECK_CFLAGS) \
 	-DTEST_SOURCE_DIR='"$(abs_srcdir)/tests"' -DTEST_BUILD_DIR='"$(abs_builddir)"'
 AM_LDFLAGS = $(all_ldflags) -no-install
@@ -53,6 +53,7 @@ inside_tests = \
 	tests/test_base \
 	tests/test_grad \
 	tests/test_infer \
+	tests/test_kernel_ir \
 	tests/test_manifest \
 	tests/test_ops \
 	tests/test_registry
@@ -60,6 +61,8 @@ inside_tests = \
 tests_test_base_LDADD = $(inside_ldadd)
 tests_test_grad_LDADD = $(inside_ldadd)
 tests_test_infer_LDADD = $(inside_ldadd)
+tests_test_kernel_ir_SOURCES = tests/test_kernel_ir.c tests/support/kernels.c tests/support/kernels.h
+tests_test_kernel_ir_LDADD = plugin-sdk/libfornax-kernel.a $(support_ldadd)
 tests_test_manifest_LDADD = $(inside_ldadd)
 tests_test_ops_LDADD = $(inside_ldadd)
 tests_test_registry_LDADD = $(inside_ldadd)
@@ -86,6 +89,12 @@ outside_tests += tests/test_cpu_kernels tests/test_cpu_values tests/test_cpu_vm
 tests_test_cpu_values_LDADD = $(inside_ldadd)
 tests_test_cpu_vm_LDADD = $(inside_ldadd)
 endif
+endif
+
+# Skips itself where there is no Vulkan driver.
+if PLUGIN_VULKAN
+outside_tests += tests/test_vulkan
+tests_test_vulkan_LDADD = $(support_ldadd)
 endif
 
 # Values from outside with the scripts that made them: those need PyTorch, the tests do not.
@@ -116,8 +125,8 @@ EXTRA_DIST += tests/corpus
 check_PROGRAMS += tests/support/json_values
 tests_support_json_values_LDADD = $(JANSSON_LIBS)
 
-# The program as its users run it. Training with the thread sanitizer takes long and shows nothing that test_data and test_graph,
-# which have the threads, do not.
+# The program as its users run it. Training with the thread sanitizer takes long and shows nothing that test_data and
+# test_graph, which have the threads, do not.
 training_tests = tests/test_train.sh tests/test_train_errors.sh
 dist_check_SCRIPTS += tests/test_tools.sh $(training_tests) tests/test_leaks.sh
 TESTS += tests/test_tools.sh
@@ -137,7 +146,8 @@ tree_tests = \
 	tests/check_layers.sh \
 	tests/check_man.sh \
 	tests/check_readme.sh \
-	tests/check_schema.sh
+	tests/check_schema.sh \
+	tests/check_style.sh
 
 dist_check_SCRIPTS += $(tree_tests)
 EXTRA_DIST += tests/tap.sh tests/tool.sh
@@ -157,7 +167,14 @@ tests_plugins_fornax_null_la_LDFLAGS = $(plugin_ldflags) -rpath $(abs_builddir)/
 tests/plugins/%.json: manifests/ref.json.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(fill_manifest) -e 's|"ref"|"$*"|' \
 	  -e 's|@''LIBRARY@|$(abs_builddir)/tests/plugins/.libs/fornax-$*.so|' $< > $@
-check_DATA = tests/plugins/null.json tests/plugins/partial.json
+check_DATA = tests/plugins/null.json tests/plugins/partial.json tests/plugins/cc.json
+
+# The kernel compiler's C, through the host's compiler.
+check_LTLIBRARIES += tests/plugins/fornax-cc.la
+tests_plugins_fornax_cc_la_SOURCES = tests/plugins/cc.c
+tests_plugins_fornax_cc_la_CPPFLAGS = $(tests_plugins_fornax_partial_la_CPPFLAGS)
+tests_plugins_fornax_cc_la_LDFLAGS = $(plugin_ldflags) -rpath $(abs_builddir)/tests/plugins
+tests_plugins_fornax_cc_la_LIBADD = plugin-sdk/libfornax-kernel.a
 
 # The ref backend, without host memory and without some operations.
 check_LTLIBRARIES += tests/plugins/fornax-partial.la

@@ -341,7 +341,7 @@ static void check_program(program *p) {
         if (!cpu[c].device) continue;
         const uint32_t failed = node_by_node(p, &cpu[c], config_names[c]);
         as_one(p, &cpu[c], failed, config_names[c]);
-        as_one(p, &cpu[c + 1], failed, config_names[c + 1]);
+        if (cpu[c + 1].device) as_one(p, &cpu[c + 1], failed, config_names[c + 1]);
     }
     forget(p);
 }

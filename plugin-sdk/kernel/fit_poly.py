@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of poly.h: near-minimax in relative error, by Remez exchange in high precision. Prints C constants.
+"""Fits the polynomials of poly.h: near-minimax in relative error, by Remez exchange in high precision. Prints C.
 
 Needs mpmath. Run by hand when a fit is to change; the header keeps the result.
 """

@@ -22,7 +22,7 @@ typedef uint8_t boolean;
     const B *b = b_; \
     (void)a, (void)b, (void)c_
 
-/* ---- two operands ----------------------------------------------------------------------------------------------------------- */
+/* ---- two operands ------------------------------------------------------------------------------------------------ */
 
 #define BINARY_AS(name, T, R, F) \
     static void name##_vv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
@@ -44,7 +44,7 @@ typedef uint8_t boolean;
 #define SUB_F(T, x, y) ((x) - (y))
 #define MUL_F(T, x, y) ((x) * (y))
 #define DIV_F(T, x, y) ((x) / (y))
-/* NaN if either is; max(-0, +0) = +0: where equal, the sum of zeros has the right sign, other equal values are themselves */
+/* NaN if either is; max(-0, +0) = +0: where equal, the sum of zeros has the right sign, others are themselves */
 #define MAX_F(T, x, y) ((x) > (y) ? (x) : (x) < (y) ? (y) : (x) == (y) ? ((x) == 0 ? (x) + (y) : (x)) : (x) + (y))
 #define MIN_F(T, x, y) ((x) < (y) ? (x) : (x) > (y) ? (y) : (x) == (y) ? ((x) == 0 ? -(-(x) - (y)) : (x)) : (x) + (y))
 /* integers wrap: in the unsigned type of 64 bits, then cut */
@@ -62,12 +62,12 @@ typedef uint8_t boolean;
 
 #define COMPARE(T) \
     BINARY_AS(eq_##T, T, u8, EQ) \
-    BINARY_AS(ne_##T, T, u8, NE) BINARY_AS(lt_##T, T, u8, LT) BINARY_AS(le_##T, T, u8, LE) \
-        BINARY_AS(gt_##T, T, u8, GT) BINARY_AS(ge_##T, T, u8, GE)
+    BINARY_AS(ne_##T, T, u8, NE) \
+    BINARY_AS(lt_##T, T, u8, LT) BINARY_AS(le_##T, T, u8, LE) BINARY_AS(gt_##T, T, u8, GT) BINARY_AS(ge_##T, T, u8, GE)
 #define ARITHMETIC(T, K) \
     BINARY_AS(add_##T, T, T, ADD_##K) \
-    BINARY_AS(sub_##T, T, T, SUB_##K) BINARY_AS(mul_##T, T, T, MUL_##K) BINARY_AS(max_##T, T, T, MAX_##K) \
-        BINARY_AS(min_##T, T, T, MIN_##K) COMPARE(T)
+    BINARY_AS(sub_##T, T, T, SUB_##K) \
+    BINARY_AS(mul_##T, T, T, MUL_##K) BINARY_AS(max_##T, T, T, MAX_##K) BINARY_AS(min_##T, T, T, MIN_##K) COMPARE(T)
 
 ARITHMETIC(f32, F)
 ARITHMETIC(f64, F)
@@ -102,7 +102,7 @@ BINARY_AS(pow_i32, i32, i32, POW_S)
 BINARY_AS(pow_i64, i64, i64, POW_S)
 BINARY_AS(pow_u8, u8, u8, POW_U)
 
-/* ---- a * b + c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a * b + c --------------------------------------------------------------------------------------------------- */
 
 #define MULADD_AS(T) \
     static void muladd_##T##_vvv(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
@@ -129,7 +129,7 @@ BINARY_AS(pow_u8, u8, u8, POW_U)
 MULADD_AS(f32)
 MULADD_AS(f64)
 
-/* ---- one operand ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one operand ------------------------------------------------------------------------------------------------- */
 
 #define UNARY_AS(name, T, R, expr) \
     static void name(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
@@ -168,7 +168,7 @@ UNARY_AS(relu_i32, i32, i32, x > 0 ? x : 0)
 UNARY_AS(relu_i64, i64, i64, x > 0 ? x : 0)
 UNARY_AS(relu_u8, u8, u8, x)
 
-/* ---- conversion ------------------------------------------------------------------------------------------------------------------ */
+/* ---- conversion -------------------------------------------------------------------------------------------------- */
 
 /* float to integer: toward zero, saturating, NaN to 0. Limits are the largest floats that fit. */
 #define SATURATE(T, low, high, max) (x != x ? 0 : x >= (high) ? (max) : x <= (low) ? (T)(low) : (T)x)
@@ -179,8 +179,8 @@ UNARY_AS(relu_u8, u8, u8, x)
 #define FROM_FLOAT(T) \
     FROM(T) \
     UNARY_AS(cast_##T##_i32, T, i32, SATURATE(i32, -2147483648.0, 2147483648.0, INT32_MAX)) \
-        UNARY_AS(cast_##T##_i64, T, i64, SATURATE(i64, -9223372036854775808.0, 9223372036854775808.0, INT64_MAX)) \
-            UNARY_AS(cast_##T##_u8, T, u8, SATURATE(u8, 0.0, 256.0, UINT8_MAX))
+    UNARY_AS(cast_##T##_i64, T, i64, SATURATE(i64, -9223372036854775808.0, 9223372036854775808.0, INT64_MAX)) \
+    UNARY_AS(cast_##T##_u8, T, u8, SATURATE(u8, 0.0, 256.0, UINT8_MAX))
 FROM_FLOAT(f32)
 FROM_FLOAT(f64)
 FROM_INT(i32)
@@ -188,7 +188,7 @@ FROM_INT(i64)
 FROM_INT(u8)
 FROM_INT(boolean)
 
-/* ---- bytes: copy, where ---------------------------------------------------------------------------------------------------------- */
+/* ---- bytes: copy, where ------------------------------------------------------------------------------------------ */
 
 #define MOVE(T) \
     static void copy_##T(void *d_, const void *a_, const void *b_, const void *c_, int64_t n) { \
@@ -225,7 +225,7 @@ MOVE(u8)
 MOVE(i32)
 MOVE(i64)
 
-/* ---- random numbers: a seed, b counter, c element numbers -------------------------------------------------------------------------- */
+/* ---- random numbers: a seed, b counter, c element numbers -------------------------------------------------------- */
 
 typedef struct words {
     uint32_t w[4];
@@ -242,7 +242,7 @@ static inline words philox(uint64_t seed, uint64_t counter, uint64_t block) {
     return (words){{x0, x1, x2, x3}};
 }
 
-/* cos(2 pi v): whole quarters of the turn are taken off exactly, so that the zeros of the cosine keep all their digits. */
+/* cos(2 pi v): whole quarters of the turn are taken off exactly, so that the cosine's zeros keep all their digits. */
 static inline double cosine_of_turn(double v) {
     double quarter = nearbyint(4 * v), rest = 6.283185307179586476925 * (v - quarter / 4);
     switch ((int)quarter & 3) {
@@ -289,7 +289,7 @@ RANDOM(normal_f64, f64, {
     d[i] = sqrt(-2 * log(UNIT64(w.w[0], w.w[1]) + 0x1p-53)) * cosine_of_turn(UNIT64(w.w[2], w.w[3]));
 })
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* One row per op: for f32, f64, i32, i64, u8 the three forms vv, vs, sv. */
 enum { D_F32, D_F64, D_I32, D_I64, D_U8, D_BOOL, DTYPES };

@@ -33,32 +33,37 @@
  *
  *   addressed
  *     matmul                 (a [b.., m, k], b [b.., k, n]) -> [b.., m, n]; ranks equal, batch axes of a and b may have
- *                            size 1 (stride 0). Attr fnx_attr_matmul. k = 0: zeros. Any strides
+ *                            size 1 (stride 0). Attr fnx_attr_matmul. k = 0: zeros. Integers wrap. Any strides
  *     conv                   (x [n, c, s..], w [o, c / groups, k..]) -> [n, o, t..], correlation (no flip);
  *                            t = (s + pad_low + pad_high - dilation (k - 1) - 1) / stride + 1
  *     conv_grad_x            (dy, w) -> x's shape (sizes of the result)
  *     conv_grad_w            (x, dy) -> w's shape (sizes of the result)
- *     max_pool               x [n, c, s..] -> (y, where): where is the number of the element within its window (row-major
- *                            over the window; the node has one result, y, where nobody needs it), u8 if a window has at most 256 elements, else i32. Padding never wins;
- *                            first NaN wins; ties: lowest number. Attr fnx_attr_pool
+ *     max_pool               x [n, c, s..] -> (y, where): where is the number of the element within its window
+ *                            (row-major over the window; the node has one result, y, where nobody needs it), u8 if a
+ *                            window has at most 256 elements, else i32. Padding never wins; first NaN wins; ties:
+ *                            lowest number; a window wholly in padding: y 0, where 0. t as for conv, with the window
+ *                            for k and dilation 1. Attr fnx_attr_pool
  *     max_pool_grad          (dy, where) -> x's shape: adds each dy to the element that won
- *     max_pool_pick          (z of x's shape, where) -> y's shape: z at the element that won (the adjoint of the last)
- *     avg_pool               divides by the window's size, or with FNX_POOL_EXCLUDE_PAD by its elements inside x
+ *     max_pool_pick          (z of x's shape, where) -> y's shape: z at the element that won (the adjoint of the last);
+ *                            0 where that lies in padding
+ *     avg_pool               divides by the window's size, or with FNX_POOL_EXCLUDE_PAD by its elements inside x; a
+ *                            window wholly in padding: 0, with the flag NaN (0 / 0)
  *     avg_pool_grad          dy -> x's shape: its adjoint
- *     gather                 (x, index i32/i64) -> index's shape: y[i..] = x[i.. with axis: index[i..]]; on the other axes
- *                            index may be shorter than x. Attr fnx_attr_axis. Index outside [0, n): reads 0, error word
+ *     gather                 (x, index i32/i64) -> index's shape: y[i..] = x[i.. with axis: index[i..]]; on the other
+ *                            axes index may be shorter than x. Attr fnx_attr_axis. Index outside [0, n): reads 0,
+ *                            error word FNX_E_INDEX with that index and limit n
  *     scatter_add            (target, index, update) -> target's shape: result = target, then for each i of index:
- *                            result[i.. with axis: index[i..]] += update[i..], in ascending row-major order of i (so that
- *                            bits do not depend on threads). Outside: writes nothing, error word. The result may share the
- *                            slot of target
+ *                            result[i.. with axis: index[i..]] += update[i..], in ascending row-major order of i (so
+ *                            that bits do not depend on threads). Outside: writes nothing, error word as for
+ *                            gather. The result may share the slot of target
  *     softmax log_softmax    composites; a backend may offer a kernel. Attr fnx_attr_axis
  *
  * Views (reshape, permute, expand, slice), concat, pad, slice_assign, fill and iota never reach a plugin: they are
  * strides, copies into parts of a result, scalars and index values.
  *
  * FNX_PHILOX. Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) with key = seed
- * (low word first) and counter words {b low, b high, c low, c high}, c = counter operand, gives four words w[0..3] for a
- * block b. With e = element:
+ * (low word first) and counter words {b low, b high, c low, c high}, c = counter operand, gives four words w[0..3] for
+ * a block b. With e = element:
  *     uniform f32   b = e >> 2:  (w[e & 3] >> 8) * 2^-24
  *     uniform f64   b = e >> 1, j = 2 (e & 1):  ((w[j] >> 5) * 2^26 + (w[j + 1] >> 6)) * 2^-53
  *     normal f32    b = e >> 2, j = e & 2:  u = ((w[j] >> 8) + 1) * 2^-24, v = (w[j + 1] >> 8) * 2^-24;
@@ -106,8 +111,8 @@ typedef struct fnx_attr_permute {
 } fnx_attr_permute;
 
 typedef struct fnx_attr_slice {
-    int64_t step[8]; /* per axis, not 0; negative walks backwards. Starts are scalars, one per axis; sizes are the result's
-                        (slice) or the second operand's (slice_assign) */
+    int64_t step[8]; /* per axis, not 0; negative walks backwards. Starts are scalars, one per axis; sizes are the
+                        result's (slice) or the second operand's (slice_assign) */
 } fnx_attr_slice;
 
 typedef struct fnx_attr_pad {
@@ -122,8 +127,12 @@ enum { FNX_OP_TABLE(FNX_OP_ID_) FNX_OP_EXTENSION = 0x8000 };
 
 /* Bytes of attributes that this header knows for a core op: what to pass to fnx_node_attrs. */
 static inline uint32_t fnx_op_attr_bytes(uint16_t op) {
-#define FNX_OP_ATTR_(id, name, attr) case id: return (uint32_t)(attr);
-    switch (op) { FNX_OP_TABLE(FNX_OP_ATTR_) default: return 0; }
+#define FNX_OP_ATTR_(id, name, attr) \
+    case id: return (uint32_t)(attr);
+    switch (op) {
+        FNX_OP_TABLE(FNX_OP_ATTR_)
+    default: return 0;
+    }
 #undef FNX_OP_ATTR_
 }
 

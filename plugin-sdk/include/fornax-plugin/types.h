@@ -53,8 +53,10 @@ enum {
     FNX_F16 = 10, FNX_BF16 = 11, FNX_F32 = 12, FNX_F64 = 13, FNX_C64 = 14, FNX_C128 = 15
 };
 
-/* One scalar of any dtype: its bytes, little endian, from bits[0] on; a complex number has its imaginary part in
- * bits[1]. 16 bytes whatever the dtype, so that an array of them can also live in device memory. */
+/* One scalar of any dtype, which is said elsewhere (fnx_scalar_slot, fnx_value): as many bytes as the dtype has, little
+ * endian, from bits[0] on (f32: 4 bytes, not a double; bool: 0 or 1); a complex number has its imaginary part in
+ * bits[1]. Bytes beyond those are unspecified. 16 bytes whatever the dtype, so that an array of them can also live in
+ * device memory. */
 typedef struct fnx_scalar {
     uint64_t bits[2];
 } fnx_scalar;
