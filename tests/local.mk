@@ -10,6 +10,13 @@ else
 test_devices = ref
 endif
 
+# Random programs that each device runs.
+if SANITIZE
+test_programs = 500
+else
+test_programs = 5000
+endif
+
 # Tests run as a user without settings would: nothing of the caller's but the devices to test on. One thread, because
 # programs run beside each other: two that share cores wait for each other's threads. The leak sanitizer of gcc 12 takes
 # some blocks of thread-local memory for ones of glibc 2.19, and crashes; what they hold it finds without that, too.
@@ -17,6 +24,7 @@ AM_TESTS_ENVIRONMENT = \
 	CK_TAP_LOG_FILE_NAME=-; export CK_TAP_LOG_FILE_NAME; \
 	FORNAX_PLUGIN_PATH='$(abs_builddir)/manifests'; export FORNAX_PLUGIN_PATH; \
 	FORNAX_TEST_DEVICES="$${FORNAX_TEST_DEVICES:-$(test_devices)}"; export FORNAX_TEST_DEVICES; \
+	FORNAX_TEST_PROGRAMS="$${FORNAX_TEST_PROGRAMS:-$(test_programs)}"; export FORNAX_TEST_PROGRAMS; \
 	XDG_DATA_HOME='$(abs_builddir)/tests/home'; export XDG_DATA_HOME; \
 	XDG_CACHE_HOME='$(abs_builddir)/tests/home'; export XDG_CACHE_HOME; \
 	top_srcdir='$(abs_srcdir)'; export top_srcdir; \
@@ -133,8 +141,9 @@ TESTS += tests/test_tools.sh
 if !SANITIZE_THREAD
 TESTS += $(training_tests)
 endif
+dist_check_SCRIPTS += tests/test_codegen.sh
 if !SANITIZE
-TESTS += tests/test_leaks.sh
+TESTS += tests/test_codegen.sh tests/test_leaks.sh
 endif
 
 # Scripts that look at the tree and at what is installed; once is enough, without sanitizers.

@@ -31,30 +31,37 @@ static void read_log(const char *path, char *log, uint32_t log_bytes) {
     if (f) fclose(f);
 }
 
+/* Compiled once per source text and folder $XDG_CACHE_HOME/fornax-cc: tests fork, and compilers take long. */
 static int32_t compile(void *user, const fnx_codegen_source *source, void **out_program, char *log,
                        uint32_t log_bytes) {
-    char folder[] = "/tmp/fornax-cc-XXXXXX", path[64], command[512];
+    const char *cache = getenv("XDG_CACHE_HOME"), *cc = getenv("CC");
+    char stem[320], path[384], command[2048];
     (void)user;
-    if (!mkdtemp(folder)) return host->error(FNX_E_IO, "cc: no temporary folder");
-    snprintf(path, sizeof path, "%s/k.c", folder);
-    FILE *f = fopen(path, "w");
-    int written = f && fputs(source->text, f) >= 0;
-    if (f && fclose(f)) written = 0;
-    const char *cc = getenv("CC");
-    snprintf(command, sizeof command,
-             "cd %s && %s -std=gnu17 -O1 -Wall -Werror -Wno-unused -Wno-overflow -Wno-tautological-compare -shared "
-             "-fPIC -o k.so k.c -lm "
-             ">log 2>&1",
-             folder, cc && *cc ? cc : "cc");
-    int failed = !written || system(command);
-    snprintf(path, sizeof path, "%s/log", folder);
-    if (failed) read_log(path, log, log_bytes);
-    snprintf(path, sizeof path, "%s/k.so", folder);
-    void *library = failed ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    snprintf(stem, sizeof stem, "%s/fornax-cc/%016llx%016llx", cache ? cache : "/tmp",
+             (unsigned long long)source->key[0], (unsigned long long)source->key[1]);
+    snprintf(path, sizeof path, "%s.so", stem);
+    if (access(path, R_OK)) {
+        snprintf(command, sizeof command, "mkdir -p '%s/fornax-cc'", cache ? cache : "/tmp");
+        if (system(command)) return host->error(FNX_E_IO, "cc: no folder for kernels");
+        snprintf(path, sizeof path, "%s.%d.c", stem, (int)getpid());
+        FILE *f = fopen(path, "w");
+        int written = f && fputs(source->text, f) >= 0;
+        if (f && fclose(f)) written = 0;
+        snprintf(
+            command, sizeof command,
+            "o='%s.%d' && %s -std=gnu17 -O1 -Wall -Werror -Wno-unused -Wno-overflow -Wno-tautological-compare -shared "
+            "-fPIC -o $o.so $o.c -lm >$o.log 2>&1 && mv $o.so '%s.so' && rm $o.c $o.log",
+            stem, (int)getpid(), cc && *cc ? cc : "cc", stem);
+        if (!written || system(command)) {
+            snprintf(path, sizeof path, "%s.%d.log", stem, (int)getpid());
+            read_log(path, log, log_bytes);
+            return host->error(FNX_E_INTERNAL, "cc: a kernel does not compile");
+        }
+        snprintf(path, sizeof path, "%s.so", stem);
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     *out_program = library ? dlsym(library, source->entry) : NULL;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    if (system(command)) host->log(1, "cc: a temporary folder stays");
-    return *out_program ? FNX_OK : host->error(FNX_E_INTERNAL, "cc: a kernel does not compile");
+    return *out_program ? FNX_OK : host->error(FNX_E_INTERNAL, dlerror());
 }
 
 static void forget(void *user, void *program) { (void)user, (void)program; } /* libraries stay */
