@@ -83,9 +83,9 @@ AC_DEFUN([AX_FNX_CPU], [
     AM_CONDITIONAL([X86_64], [test -n "$fnx_isa_flags"])
 ])
 
-dnl AX_FNX_VULKAN: --enable-vulkan=auto|yes|no. The vulkan plugin needs the headers of Vulkan 1.2 and glslang, which some
-dnl distributions have as one shared library and Debian 12 as a handful of static ones. libvulkan itself is opened at run
-dnl time.
+dnl AX_FNX_VULKAN: --enable-vulkan=auto|yes|no. The vulkan plugin needs the headers of Vulkan 1.2 and glslang, which
+dnl some distributions have as one shared library and Debian 12 as a handful of static ones. libvulkan itself is opened
+dnl at run time.
 AC_DEFUN([AX_FNX_VULKAN], [
     AC_ARG_ENABLE([vulkan],
         [AS_HELP_STRING([--enable-vulkan=auto|yes|no], [the vulkan plugin (needs the headers of Vulkan, and glslang)])],

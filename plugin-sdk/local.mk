@@ -47,15 +47,16 @@ plugin_sdk_libfornax_kernel_a_SOURCES = \
 	plugin-sdk/kernel/lower_window.c \
 	plugin-sdk/kernel/lower_window.h \
 	plugin-sdk/kernel/poly.h \
+	plugin-sdk/kernel/poly64.h \
 	plugin-sdk/kernel/print.c \
 	plugin-sdk/kernel/verify.c
 nodist_plugin_sdk_libfornax_kernel_a_SOURCES = plugin-sdk/kernel/poly_text.c
 plugin_sdk_libfornax_kernel_a_CPPFLAGS = $(sdk_cppflags) -I$(srcdir)/plugin-sdk/kernel
 plugin_sdk_libfornax_kernel_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
-plugin-sdk/kernel/poly_text.c: plugin-sdk/kernel/poly_text.awk plugin-sdk/kernel/poly.h
+plugin-sdk/kernel/poly_text.c: plugin-sdk/kernel/poly_text.awk plugin-sdk/kernel/poly.h plugin-sdk/kernel/poly64.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(AWK) -f $(srcdir)/plugin-sdk/kernel/poly_text.awk $(srcdir)/plugin-sdk/kernel/poly.h \
-	  > $@.tmp && mv $@.tmp $@
+	  $(srcdir)/plugin-sdk/kernel/poly64.h > $@.tmp && mv $@.tmp $@
 CLEANFILES += plugin-sdk/kernel/poly_text.c
 
 BUILT_SOURCES += plugin-sdk/include/fornax-plugin/op-table.h

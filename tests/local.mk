@@ -64,6 +64,7 @@ inside_tests = \
 	tests/test_kernel_ir \
 	tests/test_manifest \
 	tests/test_ops \
+	tests/test_poly64 \
 	tests/test_registry
 
 tests_test_base_LDADD = $(inside_ldadd)
@@ -73,6 +74,7 @@ tests_test_kernel_ir_SOURCES = tests/test_kernel_ir.c tests/support/kernels.c te
 tests_test_kernel_ir_LDADD = plugin-sdk/libfornax-kernel.a $(support_ldadd)
 tests_test_manifest_LDADD = $(inside_ldadd)
 tests_test_ops_LDADD = $(inside_ldadd)
+tests_test_poly64_LDADD = $(CHECK_LIBS) -lm
 tests_test_registry_LDADD = $(inside_ldadd)
 
 outside_tests = \

@@ -234,8 +234,9 @@ static int scenario_environment(void) {
     printf("on %d lazy %d foreign %s debug %d unknown %d elevated %d\n", fnx_env_on("FORNAX_NO_USER_PLUGINS"),
            fnx_env_on("FORNAX_LAZY"), fnx_env_foreign("XDG_DATA_HOME"), fnx_debug_handles(),
            fnx_env_text("FORNAX_NO_SUCH") != NULL, fnx_env_elevated());
+    if (fnx_env_option("acme-gpu", "speed")) printf("speed %s\n", fnx_env_option("acme-gpu", "speed"));
     fflush(stdout);
-    fnx_env_warn_of_unknown();
+    fnx_env_warn_of_unknown((const char *const[]){"acme-gpu"}, 1);
     return 0;
 }
 
@@ -249,13 +250,16 @@ END_TEST
 
 START_TEST(unknown_variables_are_warned_of_with_the_closest_known) {
     char out[4096];
-    child_run("FORNAX_DEVCIE=cpu FORNAX_QQQQQQQQQQQQQ=1 FORNAX_TEST_X=1 FORNAX_BENCH_X=1 FORNAXX=1", "environment", out,
-              sizeof out);
+    child_run(
+        "FORNAX_DEVCIE=cpu FORNAX_QQQQQQQQQQQQQ=1 FORNAX_TEST_X=1 FORNAX_BENCH_X=1 FORNAXX=1 FORNAX_ACME_GPU_SPEED=9",
+        "environment", out, sizeof out);
     CK_CONTAINS(out, "FORNAX_DEVCIE is not known; did you mean FORNAX_DEVICE?\n");
     CK_CONTAINS(out, "FORNAX_QQQQQQQQQQQQQ is not known\n");
     CK_LACKS(out, "FORNAX_TEST");
     CK_LACKS(out, "FORNAX_BENCH");
     CK_LACKS(out, "FORNAXX");
+    CK_CONTAINS(out, "speed 9\n");
+    CK_LACKS(out, "FORNAX_ACME_GPU_SPEED is");
 }
 END_TEST
 

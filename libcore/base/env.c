@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/spell.h"
 
+#include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -77,8 +79,27 @@ bool fnx_debug_handles(void) {
     return v;
 }
 
+/* FORNAX_<PLUGIN>_<KEY>; without a key its beginning. */
+static bool option_name(char *out, size_t size, const char *plugin, const char *key) {
+    const int n = snprintf(out, size, "FORNAX_%s_%s", plugin, key);
+    for (char *p = out; *p; p++) *p = (char)(*p == '-' || *p == '.' ? '_' : toupper((unsigned char)*p));
+    return n > 0 && n < (int)size;
+}
+
+const char *fnx_env_option(const char *plugin, const char *key) {
+    char name[128];
+    return option_name(name, sizeof name, plugin, key) ? secure_getenv(name) : NULL;
+}
+
+static bool is_option(const char *name, const char *const *plugins, int64_t n) {
+    char start[128];
+    for (int64_t i = 0; i < n; i++)
+        if (option_name(start, sizeof start, plugins[i], "") && !strncmp(name, start, strlen(start))) return true;
+    return false;
+}
+
 /* Tests and benchmarks have names of their own. */
-void fnx_env_warn_of_unknown(void) {
+void fnx_env_warn_of_unknown(const char *const *plugins, int64_t n_plugins) {
     const char *names[VARIABLES];
     if (fnx_env_elevated()) return;
     for (int i = 0; i < VARIABLES; i++) names[i] = fnx_env_variables[i].name;
@@ -89,6 +110,7 @@ void fnx_env_warn_of_unknown(void) {
             n >= sizeof name || find(*e, n) >= 0)
             continue;
         memcpy(name, *e, n), name[n] = 0;
+        if (is_option(name, plugins, n_plugins)) continue;
         const char *close = fnx_spell_closest(name, names, VARIABLES);
         fnx_log_write(FNX_TOPIC_ENV, FNX_LOG_WARNING, "%s is not known%s%s%s", name, close ? "; did you mean " : "",
                       close ? close : "", close ? "?" : "");

@@ -5,6 +5,7 @@
 #define BASE_ENV_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct fnx_env_variable {
     const char *name, *value_hint, *fallback, *summary;
@@ -21,11 +22,15 @@ bool fnx_env_on(const char *name);
 /* Whether the word "handles" stands in FORNAX_DEBUG. */
 bool fnx_debug_handles(void);
 
+/* FORNAX_<PLUGIN>_<KEY>, in capitals, with _ for - and .; NULL: not set, or more privileges. Such names stand in no table. */
+const char *fnx_env_option(const char *plugin, const char *key);
+
 /* $XDG_DATA_HOME, $HOME: not ours, with the same rule about privileges. */
 const char *fnx_env_foreign(const char *name);
 
-/* Logs a warning for each FORNAX_ name that is not in the table. The registry calls it when it starts. */
-void fnx_env_warn_of_unknown(void);
+/* Logs a warning for each FORNAX_ name that is not in the table and cannot be an option of one of these plugins. The
+ * registry calls it when it has found them. */
+void fnx_env_warn_of_unknown(const char *const *plugins, int64_t n);
 
 /* More rights than the caller: user paths do not count (AT_SECURE). */
 bool fnx_env_elevated(void);

@@ -21,6 +21,7 @@ struct fnx_error {
 
 static __thread record last;
 static __thread fnx_error_info info;
+static __thread uint64_t times;
 
 static const struct {
     fnx_status code;
@@ -66,7 +67,7 @@ const fnx_error_info *fnx_last_error(void) {
 static fnx_status set(fnx_status code, const char *format, va_list list) {
     char text[FNX_ERROR_TEXT];
     vsnprintf(text, sizeof text, format, list);
-    last.code = code;
+    last.code = code, times++;
     memcpy(last.message, text, sizeof text);
     last.chain[0] = last.op[0] = last.plugin[0] = 0;
     return code;
@@ -89,6 +90,8 @@ void fnx_error_add_context(const char *format, ...) {
     vsnprintf(last.chain + n, sizeof last.chain - n, format, list);
     va_end(list);
 }
+
+uint64_t fnx_error_times(void) { return times; }
 
 void fnx_error_set_op(const char *op) { snprintf(last.op, sizeof last.op, "%s", op); }
 void fnx_error_set_plugin(const char *plugin) { snprintf(last.plugin, sizeof last.plugin, "%s", plugin); }

@@ -20,6 +20,9 @@ void fnx_error_set_plugin(const char *plugin);
         if (fnx_try_) return fnx_try_; \
     } while (0)
 
+/* How often this thread's record was set: tells whether a call into a plugin left words. */
+uint64_t fnx_error_times(void);
+
 /* An error as an object, of one reference. Never NULL: without memory a static one that says so. Counts are atomic. */
 fnx_error *fnx_error_new(fnx_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 fnx_error *fnx_error_take_last(void); /* a copy of the thread's */

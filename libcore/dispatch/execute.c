@@ -82,7 +82,7 @@ fnx_status fnx_sites_add(fnx_hardware *h, fnx_plan *p) {
     return code;
 }
 
-fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word) {
+fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word, const char *text) {
     const char *name = "an operation";
     int64_t low = 0, high = h->n_sites;
     while (low + 1 < high) { /* ranges ascend */
@@ -95,7 +95,8 @@ fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word) {
         uint16_t op = word->node < g->n_nodes ? fnx_group_node(g, word->node)->op : 0;
         if (op < FNX_OP_LIMIT && fnx_ops[op].name) name = fnx_ops[op].name;
     }
-    if (word->code != FNX_E_INDEX) return fnx_error_set(word->code, "%s failed on %s", name, h->spec);
+    if (word->code != FNX_E_INDEX)
+        return fnx_error_set(word->code, "%s failed on %s%s%s", name, h->spec, *text ? ": " : "", text);
     if (word->limit == 0) return fnx_error_set(FNX_E_INDEX, "%s: an integer was divided by 0; its element is 0", name);
     return fnx_error_set(FNX_E_INDEX,
                          "%s: index %" PRId64 " is outside [0, %" PRId64 "); its element reads 0 or was not written",

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "registry/registry.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and around opening */
@@ -23,8 +24,14 @@ static void free_staged(fnx_hardware *h) {
 void fnx_hardware_drain_locked(fnx_hardware *h) {
     fnx_error_word word = {0, 0, 0, 0, 0, 0};
     if (!h->busy) return;
-    h->table->queue_sync(h->queue, &word);
-    if (word.code && !h->pending.code) h->pending = word;
+    uint64_t times = fnx_error_times();
+    int32_t code = h->table->queue_sync(h->queue, &word);
+    if (code && !word.code) word.code = code;
+    if (word.code && !h->pending.code) {
+        h->pending = word;
+        snprintf(h->pending_text, sizeof h->pending_text, "%s",
+                 fnx_error_times() == times ? "" : fnx_last_error()->message);
+    }
     h->busy = false;
     free_staged(h);
 }
@@ -41,7 +48,7 @@ static fnx_status report_locked(fnx_hardware *h) {
     if (!h->pending.code) return FNX_OK;
     fnx_error_word word = h->pending;
     memset(&h->pending, 0, sizeof h->pending);
-    return fnx_site_error(h, &word);
+    return fnx_site_error(h, &word, h->pending_text);
 }
 
 fnx_status fnx_hardware_sync(fnx_hardware *h) {

@@ -39,6 +39,7 @@ struct fnx_hardware {
     fnx_staged *staged;
     uint64_t staged_bytes;
     fnx_error_word pending; /* an error met by a sync that could not report it */
+    char pending_text[256]; /* the plugin's words for it, or "" */
     fnx_site_range *sites;
     int64_t n_sites, sites_capacity;
     uint32_t next_site;
@@ -79,6 +80,7 @@ uint64_t fnx_ladder_dtypes(const fnx_hardware *h, uint16_t op); /* that the back
 fnx_status fnx_execute(fnx_hardware *h, fnx_recorder *r, fnx_plan *p, fnx_storage *const *outs, bool *started);
 /* Numbers the plan's launches, so that errors can name ops. */
 fnx_status fnx_sites_add(fnx_hardware *h, fnx_plan *p);
-fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word);
+/* `text`: what the plugin said itself, or "". */
+fnx_status fnx_site_error(fnx_hardware *h, const fnx_error_word *word, const char *text);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/spell.h"
 #include "registry/json.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +43,6 @@ static const char *option(fnx_plugin_call *call, const char *key) {
     return NULL;
 }
 
-static const char *variable(const char *plugin, const char *key) {
-    char name[128];
-    const int n = snprintf(name, sizeof name, "FORNAX_%s_%s", plugin, key);
-    for (char *p = name; *p; p++) *p = (char)(*p == '-' || *p == '.' ? '_' : toupper((unsigned char)*p));
-    return n < (int)sizeof name ? fnx_env_text(name) : NULL;
-}
-
 /* Each key once. */
 static void remember(fnx_plugin_call *call, const char *key) {
     const size_t used = strlen(call->known), n = strlen(key);
@@ -63,7 +55,7 @@ static const char *host_config(const char *key, const char *fallback) {
     if (!current) return fallback;
     remember(current, key);
     const char *value = option(current, key);
-    if (!value) value = variable(current->plugin, key);
+    if (!value) value = fnx_env_option(current->plugin, key);
     if (!value) value = fnx_json_config(current->policy, key);
     if (!value) value = fnx_json_config(current->defaults, key);
     return value ? value : fallback;

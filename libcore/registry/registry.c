@@ -46,11 +46,17 @@ static const char *user_folder(void) {
 
 static fnx_registry *process;
 
+static void warn_of_variables(const fnx_catalog *c) {
+    const char **names = malloc(sizeof *names * (size_t)(c->n + 1));
+    for (int64_t i = 0; names && i < c->n; i++) names[i] = c->list[i]->name;
+    fnx_env_warn_of_unknown(names, names ? c->n : 0);
+    free(names);
+}
+
 static void create_process(void) {
     static const char own[] = FORNAX_DATADIR "/fornax/plugins.d", local[] = "/usr/local/share/fornax/plugins.d",
                       system[] = "/usr/share/fornax/plugins.d";
     const bool listed = !strcmp(own, local) || !strcmp(own, system);
-    fnx_env_warn_of_unknown();
     process = fnx_registry_create(&(fnx_places){
         .path = fnx_env_text("FORNAX_PLUGIN_PATH"),
         .user = user_folder(),
@@ -62,6 +68,7 @@ static void create_process(void) {
                    : fnx_env_on("FORNAX_NO_USER_PLUGINS") ? "not searched: FORNAX_NO_USER_PLUGINS"
                                                           : NULL,
     });
+    if (process) warn_of_variables(&process->catalog);
 }
 
 fnx_registry *fnx_registry_process(void) {

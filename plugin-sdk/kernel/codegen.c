@@ -12,6 +12,7 @@ typedef struct program {
     int32_t n_args;
     uint32_t args_bytes;
     lower_grid grid;
+    lower_rounds rounds;
 } program;
 
 typedef struct handle {
@@ -70,7 +71,7 @@ static int32_t compile(lowering *l, program *p) {
     int32_t code = device->compile(device->user, &source, &p->compiled, log, sizeof log);
     free(text);
     if (code) return *log ? fail(device, code, "a kernel does not compile", log) : code;
-    p->n_args = l->k.n_args, p->args_bytes = l->k.args_bytes, p->grid = l->grid;
+    p->n_args = l->k.n_args, p->args_bytes = l->k.args_bytes, p->grid = l->grid, p->rounds = l->rounds;
     p->source = malloc(sizeof *p->source * (size_t)p->n_args);
     p->offset = malloc(sizeof *p->offset * (size_t)p->n_args);
     if (!p->source || !p->offset) return no_memory(device);
@@ -175,13 +176,23 @@ static int64_t count_groups(const program *p, const fnx_launch *l) {
     return n;
 }
 
+/* Rounds of a thread's loops, or more. */
+static int64_t count_rounds(const program *p, const fnx_launch *l) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < p->rounds.n; i++)
+        n += product(l, p->rounds.n_sizes[i], p->rounds.size[i]) / p->rounds.per[i] + 1;
+    return n;
+}
+
 enum { LONG_ROW = 256, MANY_RESULTS = 4096 };
 
 /* A reduction of long rows to few results takes a work-group per result. */
 static const program *choose(const handle *h, const fnx_launch *l) {
     if (h->n == 1) return &h->program[0];
     int64_t row = product(l, h->n_row, h->row), results = product(l, h->n_result, h->result);
-    return &h->program[row >= LONG_ROW && results < MANY_RESULTS];
+    bool long_row = row >= LONG_ROW && results < MANY_RESULTS;
+    if (h->device->max_rounds) long_row |= row > (int64_t)h->device->max_rounds / 2;
+    return &h->program[long_row];
 }
 
 static int32_t launch_one(const handle *h, void *queue, const fnx_launch *l) {
@@ -190,6 +201,8 @@ static int32_t launch_one(const handle *h, void *queue, const fnx_launch *l) {
     unsigned char args[FNX_CODEGEN_ARGS_MAX] __attribute__((aligned(8)));
     int64_t n = count_groups(p, l), wide = device->max_groups[0] < 32768 ? device->max_groups[0] : 32768;
     if (n == 0) return FNX_OK;
+    if (device->max_rounds && count_rounds(p, l) > (int64_t)device->max_rounds)
+        return fail(device, FNX_E_UNSUPPORTED, "a loop with more rounds than the device lets run", "");
     uint32_t groups[3] = {(uint32_t)(n < wide ? n : wide), 1, 1};
     int64_t high = n / groups[0] + (n % groups[0] > 0);
     if (high > (int64_t)device->max_groups[1])

@@ -38,7 +38,7 @@ const kir_dialect *kir_dialect_of(uint32_t dialect); /* or NULL */
 void kir_put_args(kir_text *t, const kir *k, const kir_dialect *d); /* members of the argument block */
 void kir_put_index(kir_text *t, const kir *k, kir_value index);     /* as the text of an index */
 
-/* The polynomials of poly.h, with FNX_POLY and the macros of that file undefined. */
-extern const char kir_poly_text[];
+/* The polynomials of poly.h, with the macros of that file undefined, and those of poly64.h for GLSL, likewise. */
+extern const char kir_poly_text[], kir_poly64_text[];
 
 #endif

@@ -33,7 +33,7 @@ static const char functions[] =
     "#define fnx_floor_f32 floorf\n#define fnx_exp_f64 exp\n#define fnx_log_f64 log\n#define fnx_sqrt_f64 sqrt\n"
     "#define fnx_tanh_f64 tanh\n#define fnx_sigmoid_f64(x) (1 / (1 + exp(-(x))))\n#define fnx_erf_f64 erf\n"
     "#define fnx_sin_f64 sin\n#define fnx_cos_f64 cos\n#define fnx_abs_f64 fabs\n#define fnx_trunc_f64 trunc\n"
-    "#define fnx_floor_f64 floor\n"
+    "#define fnx_floor_f64 floor\n#define fnx_pow_f32 powf\n#define fnx_pow_f64 pow\n"
     "#define FNX_BITS(A, B, T, U) static inline U fnx_bits_##A##_##B(T x) { U y; memcpy(&y, &x, sizeof y); return y; "
     "}\n"
     "FNX_BITS(f32, u32, float, uint32_t) FNX_BITS(f32, i32, float, int32_t) FNX_BITS(u32, f32, uint32_t, float)\n"

@@ -13,6 +13,18 @@ static const char prelude[] =
     "#define POLY_COPYSIGN(m, s) poly_float(poly_bits(m) & 0x7fffffff | poly_bits(s) & ~0x7fffffff)\n"
     "#define POLY_IS_NAN isnan\n#define POLY_INF poly_float(0x7f800000)\n#define POLY_NAN poly_float(0x7fc00000)\n";
 
+static const char prelude64[] =
+    "#define poly64_double int64BitsToDouble\n#define poly64_bits doubleBitsToInt64\n"
+    "#define POLY64_REAL precise double\n#define POLY64_INT(x) int64_t(x)\n#define POLY64_UINT(x) uint64_t(x)\n"
+    "#define POLY64_FLOAT(x) double(x)\n#define POLY64_ABS abs\n#define POLY64_FLOOR floor\n"
+    "#define POLY64_COPYSIGN(m, s) \\\n"
+    "    poly64_double(poly64_bits(m) & 0x7fffffffffffffffl | poly64_bits(s) & ~0x7fffffffffffffffl)\n"
+    "#define POLY64_INF FNX_INF64\n#define POLY64_NAN FNX_NAN64\n"
+    "#define fnx_exp_f64 fnx_poly64_exp\n#define fnx_log_f64 fnx_poly64_log\n#define fnx_tanh_f64 fnx_poly64_tanh\n"
+    "#define fnx_sigmoid_f64 fnx_poly64_sigmoid\n#define fnx_erf_f64 fnx_poly64_erf\n"
+    "#define fnx_sin_f64 fnx_poly64_sin\n#define fnx_cos_f64 fnx_poly64_cos\n" /* near 0, where kernels want them */
+    "#define fnx_pow_f32 fnx_poly_pow\n#define fnx_pow_f64 fnx_poly64_pow\n";
+
 static const char functions[] =
     "#define ARG(m) (push.args.m)\n#define FNX_CAST(T, x) T(x)\n#define FNX_BYTE(x) uint8_t(x)\n"
     "#define FNX_IS_NAN isnan\n#define FNX_NAN64 int64BitsToDouble(0x7ff8000000000000l)\n"
@@ -49,10 +61,18 @@ static const char *memory_type(kir_type type) {
     return names[type];
 }
 
+/* pow of f32 is computed in f64, too. */
+static bool needs_f64(const kir *k) {
+    for (kir_value i = 0; i < k->n; i++)
+        if (k->insn[i].type == KIR_F64 || k->insn[i].op == KIR_POW) return true;
+    return false;
+}
+
 static void begin(kir_text *t, const kir *k, const char *entry) {
     (void)entry; /* always main */
-    kir_put(t, "%s%s%slayout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer fnx_args {\n",
-            prelude, kir_poly_text, functions);
+    kir_put(t, "%s%s%s", prelude, kir_poly_text, functions);
+    if (needs_f64(k)) kir_put(t, "%s%s", prelude64, kir_poly64_text);
+    kir_put(t, "layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer fnx_args {\n");
     kir_put_args(t, k, &kir_dialect_glsl);
     kir_put(t,
             "};\nlayout(push_constant) uniform fnx_push { fnx_args args; } push;\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of poly.h: near-minimax in relative error, by Remez exchange in high precision. Prints C.
+"""Fits the polynomials of poly.h and poly64.h: near-minimax in relative error, by Remez exchange in high precision.
 
-Needs mpmath. Run by hand when a fit is to change; the header keeps the result.
+Prints C. Needs mpmath. Run by hand when a fit is to change; the headers keep the result.
 """
 import mpmath as mp
 
-mp.mp.dps = 40
+mp.mp.dps = 60
 
 
 def remez(f, weight, lo, hi, degree, rounds=12):
@@ -43,6 +43,11 @@ def show(name, c, error):
     print("    " + ", ".join(mp.nstr(x, 10) + "f" for x in c))
 
 
+def show64(name, c, error):
+    print(f"/* {name}, f64: relative error {mp.nstr(error, 3)} */")
+    print("    " + ",\n    ".join(repr(float(x)) for x in c))
+
+
 half_ln2 = mp.log(2) / 2 * mp.mpf("1.001")
 # e^r = 1 + r + r^2 Q(r)
 q = lambda r: mp.mpf(1) / 2 + r / 6 + r * r / 24 if abs(r) < 1e-8 else (mp.exp(r) - 1 - r) / r ** 2
@@ -64,3 +69,29 @@ show("erf, small", *remez(e, lambda z: mp.mpf(1), mp.mpf(0), mp.mpf(1), 6))
 # erf(x) = 1 - e^(-x P(x)), 1 <= x <= 4: P = -log(erfc(x)) / x
 g = lambda x: -mp.log(mp.erfc(x)) / x
 show("erf, large", *remez(g, lambda x: x * mp.erfc(x), mp.mpf("0.98"), mp.mpf(4), 7))
+
+# ---- poly64.h ----
+
+# e^r = 1 + r + r^2 Q(r)
+q = lambda r: sum(r ** k / mp.factorial(k + 2) for k in range(5)) if abs(r) < 1e-10 else (mp.exp(r) - 1 - r) / r ** 2
+show64("exp", *remez(q, lambda r: r * r / mp.exp(r) if abs(r) > 1e-12 else mp.mpf("1e-24"), -half_ln2, half_ln2, 9))
+
+# 2 atanh(s) = 2 s + s z P(z), and for log in two pieces 2 s + s z (2 / 3 + z P(z)); z = s^2, s = f / (2 + f)
+top = (hi / (2 + hi)) ** 2 * mp.mpf("1.0001")
+atanh = lambda z, n: sum(2 * z ** k / (2 * (k + n) + 1) for k in range(40))
+show64("log", *remez(lambda z: atanh(z, 1), lambda z: z + mp.mpf("1e-12"), mp.mpf(0), top, 6))
+show64("log in two pieces", *remez(lambda z: atanh(z, 2), lambda z: z * z + mp.mpf("1e-20"), mp.mpf(0), top, 7))
+
+# tanh(x) = x + x z P(z), |x| <= 0.55
+show64("tanh", *remez(t, lambda z: z + mp.mpf("1e-12"), mp.mpf(0), mp.mpf("0.3025"), 10))
+
+# erf(x) = x + x P(z), |x| <= 1; erf(x) = 1 - e^(-x P(x)), 1 <= x <= 6
+show64("erf, small", *remez(e, lambda z: mp.mpf(1), mp.mpf(0), mp.mpf(1), 11))
+show64("erf, large", *remez(g, lambda x: x * mp.erfc(x), mp.mpf("0.99"), mp.mpf(6), 17))
+
+# sin(x) = x + x z P(z), cos(x) = 1 - z / 2 + z^2 P(z), |x| <= 1.01 pi / 4
+top = (mp.pi / 4 * mp.mpf("1.01")) ** 2
+sine = lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > 1e-12 else z / 120 - mp.mpf(1) / 6
+cosine = lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z ** 2 if z > 1e-8 else mp.mpf(1) / 24 - z / 720
+show64("sin", *remez(sine, lambda z: z + mp.mpf("1e-12"), mp.mpf(0), top, 5))
+show64("cos", *remez(cosine, lambda z: z * z + mp.mpf("1e-20"), mp.mpf(0), top, 5))

@@ -52,7 +52,7 @@ typedef enum kir_op {
     KIR_XOR,
     KIR_SHL, /* integers; less than their width */
     KIR_SHR,
-    KIR_POW,   /* floats; not in GLSL */
+    KIR_POW,   /* floats */
     KIR_MULHI, /* u32: the high word of the product */
     KIR_EQ,    /* -> bool */
     KIR_NE,

@@ -105,7 +105,7 @@ void lower_begin(lowering *l, uint32_t threads) {
     for (uint32_t i = 0; i < l->g->n_sizes; i++) l->size[i] = KIR_NO_VALUE;
     for (uint32_t d = 0; d < l->g->rank; d++) (void)size_of(l, l->g->domain[d]);
     for (uint32_t i = 0; i < l->g->n_values; i++) begin_value(l, i);
-    memset(&l->grid, 0, sizeof l->grid);
+    memset(&l->grid, 0, sizeof l->grid), memset(&l->rounds, 0, sizeof l->rounds);
 }
 
 kir_value lower_product(lowering *l, uint32_t n, const uint16_t *sizes) {
@@ -123,6 +123,13 @@ void lower_grid_add(lowering *l, uint32_t n, const uint16_t *sizes, int64_t per)
     grid->n_sizes[grid->n] = (uint16_t)n, grid->per[grid->n] = per;
     for (uint32_t d = 0; d < n; d++) grid->size[grid->n][d] = sizes[d];
     grid->n++;
+}
+
+void lower_rounds_add(lowering *l, uint32_t n, const uint16_t *sizes, int64_t per) {
+    lower_rounds *r = &l->rounds;
+    r->n_sizes[r->n] = (uint16_t)n, r->per[r->n] = per;
+    for (uint32_t d = 0; d < n; d++) r->size[r->n][d] = sizes[d];
+    r->n++;
 }
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
@@ -173,4 +180,18 @@ kir_value lower_load(lowering *l, uint32_t value, const kir_value *at) {
 
 void lower_store(lowering *l, uint32_t value, const kir_value *at, kir_value v) {
     kir_store(&l->k, l->buffer[value], lower_offset(l, value, at), v);
+}
+
+kir_value lower_total(lowering *l, kir_value side, kir_value me, kir_value v) {
+    kir *k = &l->k;
+    kir_write(k, side, me, v);
+    kir_barrier(k);
+    for (uint32_t half = l->threads / 2; half > 0; half /= 2) {
+        kir_if(k, kir_bin(k, KIR_LT, me, kir_int(k, KIR_I32, half)));
+        kir_value other = kir_read(k, side, lower_add(l, me, kir_int(k, KIR_I32, half)));
+        kir_write(k, side, me, lower_add(l, kir_read(k, side, me), other));
+        kir_end(k);
+        kir_barrier(k);
+    }
+    return kir_read(k, side, kir_int(k, KIR_I32, 0));
 }

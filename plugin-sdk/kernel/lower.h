@@ -35,6 +35,12 @@ typedef struct lower_grid { /* work-groups: the product over i of ceil(product o
     int64_t per[FNX_MAX_RANK + 1];
 } lower_grid;
 
+typedef struct lower_rounds { /* of a thread's loops: the sum over i of product of size[i][..] / per[i] */
+    uint16_t n, n_sizes[4];
+    uint16_t size[4][FNX_MAX_RANK];
+    int64_t per[4];
+} lower_rounds;
+
 typedef struct lowering {
     const fnx_codegen_device *device;
     const fnx_group *g;
@@ -44,6 +50,7 @@ typedef struct lowering {
     uint32_t threads; /* of a work-group, a power of two */
     lower_source source[KIR_MAX_ARGS];
     lower_grid grid;
+    lower_rounds rounds;
     kir_value buffer[LOWER_MAX_VALUES];               /* per stored value */
     kir_value stride[LOWER_MAX_VALUES][FNX_MAX_RANK]; /* KIR_NO_VALUE: 0 */
     bool one[LOWER_MAX_VALUES][FNX_MAX_RANK];         /* the stride is 1 */
@@ -62,6 +69,8 @@ kir_value lower_index(lowering *l, int64_t v); /* a constant of the index type *
 kir_value lower_product(lowering *l, uint32_t n, const uint16_t *sizes);
 void lower_grid_add(lowering *l, uint32_t n, const uint16_t *sizes, int64_t per);
 
+void lower_rounds_add(lowering *l, uint32_t n, const uint16_t *sizes, int64_t per);
+
 kir_value lower_group(lowering *l); /* the work-group's linear number, of the index type */
 kir_value lower_thread(lowering *l);
 /* `linear` as positions along sizes, last one fastest. */
@@ -69,6 +78,9 @@ void lower_unravel(lowering *l, kir_value linear, uint32_t n, const uint16_t *si
 kir_value lower_offset(lowering *l, uint32_t value, const kir_value *at); /* in elements; at: one per axis */
 kir_value lower_load(lowering *l, uint32_t value, const kir_value *at);   /* of whatever kind the value is */
 void lower_store(lowering *l, uint32_t value, const kir_value *at, kir_value v);
+
+/* The sum of all threads' v, by halving in `side`, an array of the work-group with one element per thread. */
+kir_value lower_total(lowering *l, kir_value side, kir_value me, kir_value v);
 
 /* Small words for building. */
 kir_value lower_add(lowering *l, kir_value a, kir_value b);

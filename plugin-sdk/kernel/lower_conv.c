@@ -1,4 +1,5 @@
-/* Convolution and its two adjoints, directly: a thread per element of the result, which is one sum. All three are
+/* Convolution and its two adjoints, directly: each element of the result is one sum, of a thread or, where it is long, of a
+ * work-group. All three are
  * sums of x[n, c, s] w[o, c, k] y[n, o, t] over the matching (s, k, t). */
 #include "lower_window.h"
 
@@ -51,28 +52,43 @@ static void grad_x(lowering *l, conv *v) {
     kir_end(k);
 }
 
+/* A work-group per element of w: its threads share the positions of all images. */
 static void grad_w(lowering *l, conv *v) {
     kir *k = &l->k;
-    kir_value x[5], y[5], w[5];
-    const fnx_value *yv = fnx_group_value(l->g, v->y);
+    kir_value at[5], x[5], y[5], w[5];
+    const fnx_value *yv = fnx_group_value(l->g, v->y), *wv = fnx_group_value(l->g, v->w);
     kir_type type = lower_register(yv->dtype);
-    lower_each(l, v->w, w);
-    v->sum = kir_var(k, lower_number(l, type, 0));
-    kir_value total = kir_var(k, lower_number(l, type, 0));
+    uint16_t places[4] = {yv->size[0]};
+    for (uint32_t d = 0; d < v->window.spatial; d++) places[1 + d] = yv->size[2 + d];
+    uint32_t n_places = 1 + v->window.spatial;
+    kir_value side = kir_array(k, type, l->threads, KIR_SHARED), me = kir_cast(k, KIR_I32, lower_thread(l));
+    lower_grid_add(l, wv->rank, wv->size, 1);
+    lower_rounds_add(l, n_places, places, l->threads);
+    /* work-groups beyond the last do its work once more: all threads come to the barriers */
+    kir_value last = kir_bin(k, KIR_SUB, lower_product(l, wv->rank, wv->size), lower_index(l, 1));
+    lower_unravel(l, kir_bin(k, KIR_MIN, lower_group(l), last), wv->rank, wv->size, w);
     y[1] = w[0];
     x[1] = lower_add(l, lower_mul(l, kir_bin(k, KIR_DIV, w[0], v->out), v->in), w[1]);
-    y[0] = x[0] = kir_for(k, lower_index(l, 0), l->size[yv->size[0]], 1, 0);
-    kir_set(k, v->sum, lower_number(l, type, 0)); /* of one image: then rounding grows with their number only */
-    for (uint32_t d = 0; d < v->window.spatial; d++)
-        y[2 + d] = kir_for(k, lower_index(l, 0), l->size[yv->size[2 + d]], 1, 0);
+    v->sum = kir_var(k, lower_number(l, type, 0));
+    kir_value i = kir_for(k, lower_thread(l), lower_product(l, n_places, places), l->threads, 0);
+    lower_unravel(l, i, n_places, places, at);
+    y[0] = x[0] = at[0];
+    for (uint32_t d = 0; d < v->window.spatial; d++) y[2 + d] = at[1 + d];
     kir_if(k, lower_touches(l, &v->window, &y[2], &w[2], &x[2]));
     add_product(l, v, v->x, x, v->y, y);
+    kir_end(k), kir_end(k);
+    kir_value total = lower_total(l, side, me, kir_get(k, v->sum));
+    kir_if(k, kir_bin(k, KIR_EQ, me, kir_int(k, KIR_I32, 0)));
+    lower_store(l, v->w, w, total);
     kir_end(k);
-    for (uint32_t d = 0; d < v->window.spatial; d++) kir_end(k);
-    kir_set(k, total, lower_add(l, kir_get(k, total), kir_get(k, v->sum)));
-    kir_end(k);
-    lower_store(l, v->w, w, kir_get(k, total));
-    kir_end(k);
+}
+
+/* Products of a thread's sum; conv_grad_w has its own. */
+static void add_rounds(lowering *l, const fnx_value *w, bool inputs) {
+    uint16_t sizes[4] = {w->size[inputs]}; /* channels: in, or out of all groups */
+    for (uint32_t d = 2; d < w->rank; d++) sizes[d - 1] = w->size[d];
+    lower_rounds_add(l, (uint32_t)w->rank - 1, sizes, 1), lower_rounds_add(l, (uint32_t)w->rank - 2, &w->size[2], 1);
+    lower_rounds_add(l, (uint32_t)w->rank - 2, &w->size[2], 1);
 }
 
 int32_t lower_conv(lowering *l) {
@@ -85,7 +101,9 @@ int32_t lower_conv(lowering *l) {
     conv v = {.x = first, .w = second, .y = result};
     if (n->op == FNX_OP_conv_grad_x) v.y = first, v.x = result;
     if (n->op == FNX_OP_conv_grad_w) v.y = second, v.w = result;
-    lower_begin(l, l->device->max_threads < 64 ? l->device->max_threads : 64);
+    uint32_t threads = n->op == FNX_OP_conv_grad_w ? 128 : 64;
+    while (threads > l->device->max_threads) threads /= 2;
+    lower_begin(l, threads);
     const fnx_value *w = fnx_group_value(g, v.w);
     v.window = (lower_window){.spatial = a.spatial, .x = fnx_group_value(g, v.x), .y = fnx_group_value(g, v.y)};
     for (uint32_t d = 0; d < a.spatial; d++)
@@ -93,6 +111,7 @@ int32_t lower_conv(lowering *l) {
         v.window.size[d] = l->size[w->size[2 + d]];
     v.in = l->size[w->size[1]];
     v.out = kir_bin(&l->k, KIR_DIV, l->size[w->size[0]], lower_index(l, a.groups));
+    if (n->op != FNX_OP_conv_grad_w) add_rounds(l, w, n->op == FNX_OP_conv);
     if (n->op == FNX_OP_conv) forward(l, &v);
     else if (n->op == FNX_OP_conv_grad_x) grad_x(l, &v);
     else grad_w(l, &v);

@@ -216,15 +216,6 @@ bool lower_is_elementwise(uint16_t op) {
     }
 }
 
-static kir_value function(lowering *l, uint32_t node, kir_fn fn, uint16_t dtype, kir_value x) {
-    bool rare = fn != KIR_FN_SQRT && fn != KIR_FN_ABS;
-    if (dtype == FNX_F64 && rare && l->device->dialect == FNX_DIALECT_GLSL) {
-        (void)lower_decline(l, FNX_DECLINE_DTYPE, node, FNX_NONE, "GLSL has no such function of f64");
-        return KIR_NO_VALUE;
-    }
-    return kir_call(&l->k, fn, x);
-}
-
 kir_value lower_node(lowering *l, uint32_t node, const kir_value *in) {
     const fnx_node *n = fnx_group_node(l->g, node);
     uint16_t to = fnx_group_value(l->g, fnx_node_result(l->g, n, 0))->dtype;
@@ -237,8 +228,8 @@ kir_value lower_node(lowering *l, uint32_t node, const kir_value *in) {
     case FNX_OP_div: return quotient(l, node, to, in[0], in[1]);
     case FNX_OP_pow:
         if (!is_float(to)) return integer_power(l, to, in[0], in[1]);
-        if (l->device->dialect == FNX_DIALECT_GLSL) {
-            (void)lower_decline(l, FNX_DECLINE_OP, node, FNX_NONE, "GLSL's pow is not exact enough");
+        if (l->device->dialect == FNX_DIALECT_GLSL && !(l->device->features & FNX_CODEGEN_F64)) {
+            (void)lower_decline(l, FNX_DECLINE_OP, node, FNX_NONE, "pow is computed in f64, which the device has not");
             return KIR_NO_VALUE;
         }
         return kir_bin(k, KIR_POW, in[0], in[1]);
@@ -249,12 +240,12 @@ kir_value lower_node(lowering *l, uint32_t node, const kir_value *in) {
         if (is_float(to)) return kir_call(k, KIR_FN_ABS, in[0]);
         if (to == FNX_U8) return in[0];
         return kir_select(k, kir_bin(k, KIR_LT, in[0], zero(l, to)), negative(l, to, in[0]), in[0]);
-    case FNX_OP_exp: return function(l, node, KIR_FN_EXP, to, in[0]);
-    case FNX_OP_log: return function(l, node, KIR_FN_LOG, to, in[0]);
-    case FNX_OP_sqrt: return function(l, node, KIR_FN_SQRT, to, in[0]);
-    case FNX_OP_tanh: return function(l, node, KIR_FN_TANH, to, in[0]);
-    case FNX_OP_sigmoid: return function(l, node, KIR_FN_SIGMOID, to, in[0]);
-    case FNX_OP_erf: return function(l, node, KIR_FN_ERF, to, in[0]);
+    case FNX_OP_exp: return kir_call(k, KIR_FN_EXP, in[0]);
+    case FNX_OP_log: return kir_call(k, KIR_FN_LOG, in[0]);
+    case FNX_OP_sqrt: return kir_call(k, KIR_FN_SQRT, in[0]);
+    case FNX_OP_tanh: return kir_call(k, KIR_FN_TANH, in[0]);
+    case FNX_OP_sigmoid: return kir_call(k, KIR_FN_SIGMOID, in[0]);
+    case FNX_OP_erf: return kir_call(k, KIR_FN_ERF, in[0]);
     case FNX_OP_relu: {
         kir_value none = is_float(to) ? kir_select(k, kir_un(k, KIR_IS_NAN, in[0]), in[0], zero(l, to)) : zero(l, to);
         return kir_select(k, kir_bin(k, KIR_LT, zero(l, to), in[0]), in[0], none);
@@ -268,11 +259,8 @@ kir_value lower_node(lowering *l, uint32_t node, const kir_value *in) {
     case FNX_OP_where: return kir_select(k, in[0], in[1], in[2]);
     case FNX_OP_cast: return cast(l, of, to, in[0]);
     case FNX_OP_copy: return in[0];
-    case FNX_OP_uniform: return random_number(l, n->op, to, in);
-    case FNX_OP_normal:
-        if (to == FNX_F64 && l->device->dialect == FNX_DIALECT_GLSL)
-            return function(l, node, KIR_FN_LOG, FNX_F64, in[0]); /* declines */
-        return random_number(l, n->op, to, in);
+    case FNX_OP_uniform:
+    case FNX_OP_normal: return random_number(l, n->op, to, in);
     default:
         (void)lower_decline(l, FNX_DECLINE_OP, node, FNX_NONE, "an op that the kernel compiler does not know");
         return KIR_NO_VALUE;

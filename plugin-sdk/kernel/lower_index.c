@@ -78,6 +78,8 @@ int32_t lower_scatter(lowering *l) {
         if (d == axis) steps = length;
         else at[d] = line[j++], walked = kir_bin(k, KIR_AND, walked, kir_bin(k, KIR_LT, at[d], length));
     }
+    lower_rounds_add(l, 1, &yv->size[axis], 1);
+    lower_rounds_add(l, 1, &iv->size[axis], 1), lower_rounds_add(l, 1, &uv->size[axis], 1);
     kir_value m = kir_for(k, lower_index(l, 0), l->size[yv->size[axis]], 1, 0);
     at[axis] = m;
     lower_store(l, y, at, lower_load(l, target, at));

@@ -104,6 +104,8 @@ int32_t lower_matmul(lowering *l) {
     uint32_t n_batch = p.rank - 2;
     lower_grid_add(l, n_batch, c->size, 1);
     lower_grid_add(l, 1, &c->size[p.rank - 2], p.tile), lower_grid_add(l, 1, &c->size[p.rank - 1], p.tile);
+    const uint16_t *inner = &fnx_group_value(g, p.a)->size[p.rank - 1];
+    lower_rounds_add(l, 1, inner, 1), lower_rounds_add(l, 1, inner, 1); /* products, and at most as many to fetch */
     kir_value tile = lower_index(l, p.tile), rest = lower_index(l, p.tile - 1), rows = l->size[c->size[p.rank - 2]];
     kir_value columns = l->size[c->size[p.rank - 1]], depth = l->size[fnx_group_value(g, p.a)->size[p.rank - 1]];
     kir_value high = kir_bin(k, KIR_DIV, lower_add(l, rows, rest), tile);

@@ -110,6 +110,7 @@ static int32_t by_thread(lowering *l) {
     uint32_t threads = l->device->max_threads < 64 ? l->device->max_threads : 64;
     reduction r = begin(l, threads);
     lower_grid_add(l, r.n_kept, r.kept, threads);
+    lower_rounds_add(l, r.n_row, r.row, 1), lower_rounds_add(l, r.n_row, r.row, BLOCK);
     kir_value results = lower_product(l, r.n_kept, r.kept), n = lower_product(l, r.n_row, r.row);
     kir_value result = lower_add(l, lower_mul(l, lower_group(l), lower_index(l, threads)), lower_thread(l));
     kir_if(k, kir_bin(k, KIR_LT, result, results));
@@ -157,6 +158,7 @@ static int32_t by_group(lowering *l) {
     while (threads > l->device->max_threads) threads /= 2;
     reduction r = begin(l, threads);
     lower_grid_add(l, r.n_kept, r.kept, 1);
+    lower_rounds_add(l, r.n_row, r.row, threads), lower_rounds_add(l, r.n_row, r.row, (int64_t)threads * BLOCK);
     kir_value results = lower_product(l, r.n_kept, r.kept), n = lower_product(l, r.n_row, r.row);
     /* work-groups beyond the last do its work once more: all threads come to the barriers */
     kir_value result = kir_bin(k, KIR_MIN, lower_group(l), kir_bin(k, KIR_SUB, results, lower_index(l, 1)));

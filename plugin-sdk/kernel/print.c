@@ -115,7 +115,7 @@ static void expression(const printer *p, kir_value i) {
     case KIR_XOR: infix(p, x, is_bool ? "!=" : "^"); break;
     case KIR_MIN: call(p, is_int ? "fnx_min" : "fnx_fmin", x, 2); break;
     case KIR_MAX: call(p, is_int ? "fnx_max" : "fnx_fmax", x, 2); break;
-    case KIR_POW: call(p, x->type == KIR_F32 ? "powf" : "pow", x, 2); break;
+    case KIR_POW: call(p, x->type == KIR_F32 ? "fnx_pow_f32" : "fnx_pow_f64", x, 2); break;
     case KIR_MULHI: call(p, "fnx_mulhi", x, 2); break;
     case KIR_FMA: call(p, x->type == KIR_F32 ? "fnx_fma_f32" : "fnx_fma_f64", x, 3); break;
     case KIR_IS_NAN: call(p, "FNX_IS_NAN", x, 1); break;

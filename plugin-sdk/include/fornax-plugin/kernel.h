@@ -49,7 +49,9 @@ typedef struct fnx_codegen_device {
     uint32_t features;      /* FNX_CODEGEN_* */
     uint32_t max_threads;   /* of a work-group, 1024 at most are used */
     uint32_t max_shared;    /* bytes of work-group memory */
+    uint32_t max_rounds;    /* of all loops of a thread together, before the device ends them unasked; 0: no limit */
     uint32_t max_groups[3]; /* of a launch */
+    uint32_t reserved;
     void *user;
     const fnx_host *host; /* for error() and log() */
 
