@@ -1,6 +1,6 @@
 #!/bin/sh
-# The kernel compiler through the host's C compiler (tests/plugins/cc.c): programs of other tests on that device. What they
-# print is shown where one fails.
+# The kernel compiler through the host's C compiler (tests/plugins/cc.c): programs of other tests on that device.
+# What they print is shown where one fails.
 . "$top_srcdir/tests/tap.sh"
 FORNAX_PLUGIN_PATH=$FORNAX_PLUGIN_PATH:$top_builddir/tests/plugins
 FORNAX_TEST_DEVICES=cc

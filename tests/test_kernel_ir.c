@@ -1,5 +1,5 @@
-/* The kernel compiler's language: what the verifier refuses, and three kernels written by hand, printed as C, compiled by the
- * host's compiler and run. */
+/* The kernel compiler's language: what the verifier refuses, and three kernels written by hand, printed as C,
+ * compiled by the host's compiler and run. */
 #include "support/kernels.h"
 
 #include <check.h>
@@ -12,7 +12,7 @@
 
 typedef void kernel(const uint32_t *group, const uint32_t *groups, const void *args);
 
-/* ---- running ----------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static kernel *compile(kir *k) {
     char why[256] = "", folder[] = "/tmp/fornax-test-XXXXXX", path[64], command[256];
@@ -110,7 +110,7 @@ START_TEST(a_scatter_counts_and_reports_the_first_index_outside) {
 }
 END_TEST
 
-/* ---- the verifier ---------------------------------------------------------------------------------------------------------- */
+/* ---- the verifier ------------------------------------------------------------------------------------------------ */
 
 /* Ends `k` and looks for `text` in the verifier's words. */
 static void refused(kir *k, const char *text) {

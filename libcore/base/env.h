@@ -22,7 +22,8 @@ bool fnx_env_on(const char *name);
 /* Whether the word "handles" stands in FORNAX_DEBUG. */
 bool fnx_debug_handles(void);
 
-/* FORNAX_<PLUGIN>_<KEY>, in capitals, with _ for - and .; NULL: not set, or more privileges. Such names stand in no table. */
+/* FORNAX_<PLUGIN>_<KEY>, in capitals, with _ for - and .; NULL: not set, or more privileges. Such names stand in no
+ * table. */
 const char *fnx_env_option(const char *plugin, const char *key);
 
 /* $XDG_DATA_HOME, $HOME: not ours, with the same rule about privileges. */

@@ -1,6 +1,5 @@
-/* Convolution and its two adjoints, directly: each element of the result is one sum, of a thread or, where it is long, of a
- * work-group. All three are
- * sums of x[n, c, s] w[o, c, k] y[n, o, t] over the matching (s, k, t). */
+/* Convolution and its two adjoints, directly: each element of the result is one sum, of a thread or, where it is
+ * long, of a work-group. All three are sums of x[n, c, s] w[o, c, k] y[n, o, t] over the matching (s, k, t). */
 #include "lower_window.h"
 
 typedef struct conv {

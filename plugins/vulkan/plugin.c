@@ -92,9 +92,9 @@ static uint32_t device_count(void *context) {
     return vulkan_instance_get(context, false, &i) ? 1 : i->n_physical;
 }
 
-/* llvmpipe compiles when a kernel first runs, in a thread of its own, by LLVM, whose exit handlers are registered then: after
- * libfornax's, which waits for what runs at exit, and they would take LLVM away from under it. A first kernel now puts them
- * in order. */
+/* llvmpipe compiles when a kernel first runs, in a thread of its own, by LLVM, whose exit handlers are registered
+ * then: after libfornax's, which waits for what runs at exit, and they would take LLVM away from under it. A first
+ * kernel now puts them in order. */
 static int32_t warm_up(vulkan_device *d) {
     static const char text[] = "#version 460\nlayout(local_size_x = 1) in;\nshared uint x;\nvoid main() { x = 1; }\n";
     const fnx_codegen_source source = {.struct_size = sizeof source,
