@@ -143,9 +143,9 @@ TESTS += tests/test_tools.sh
 if !SANITIZE_THREAD
 TESTS += $(training_tests)
 endif
-dist_check_SCRIPTS += tests/test_codegen.sh
+dist_check_SCRIPTS += tests/test_codegen.sh tests/test_on_vulkan.sh
 if !SANITIZE
-TESTS += tests/test_codegen.sh tests/test_leaks.sh
+TESTS += tests/test_codegen.sh tests/test_on_vulkan.sh tests/test_leaks.sh
 endif
 
 # Scripts that look at the tree and at what is installed; once is enough, without sanitizers.

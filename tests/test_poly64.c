@@ -1,5 +1,6 @@
-/* The functions of f64 that the kernel compiler brings along for languages without: against libm's of long double over
- * all exponents and where they are hard, within 2 ulp; specials, signed zeros, subnormal numbers; all of pow's cases. */
+/* The functions of f64 that the kernel compiler brings along for languages without them: against libm's of long double,
+ * over all exponents and where they are hard, within 2 ulp; specials, signed zeros, subnormal numbers; all of pow.
+ */
 #include "../plugin-sdk/kernel/poly64.h"
 
 #include <check.h>

@@ -71,7 +71,9 @@ static kir_value scalar(lowering *l, const fnx_value *v) {
 static kir_value size_of(lowering *l, uint32_t entry) {
     if (l->size[entry] != KIR_NO_VALUE) return l->size[entry];
     const fnx_size *s = fnx_group_size(l->g, entry);
-    l->size[entry] = s->fixed >= 0 ? lower_index(l, s->fixed) : argument(l, LOWER_SIZE, l->index, entry);
+    /* Mesa 22.3's llvmpipe stores zeros for a matrix product of one column if that 1 is a literal. */
+    bool literal = s->fixed >= 0 && l->g->anchor != FNX_ANCHOR_MATMUL;
+    l->size[entry] = literal ? lower_index(l, s->fixed) : argument(l, LOWER_SIZE, l->index, entry);
     return l->size[entry];
 }
 
