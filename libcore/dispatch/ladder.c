@@ -168,6 +168,7 @@ void fnx_ladder_init(fnx_hardware *h) {
                                .max_nodes = nodes < 64 ? nodes : 64,
                                .max_bindings = bindings,
                                .memory_align = h->info.memory_align,
+                               .wants = h->caps.wants,
                                .prepare = prepare,
                                .prepare_on_host = prepare_on_host,
                                .workspace = workspace,

@@ -20,6 +20,7 @@ typedef struct fnx_backend {
     void *user;
     uint32_t max_nodes, max_bindings; /* of a group; never 0 */
     uint32_t memory_align;
+    uint32_t wants;    /* FNX_WANTS_*: the promises that its groups state */
     uint32_t fallback; /* FNX_FALLBACK_*, of the graph that is planned */
 
     /* FNX_E_DECLINED: nothing runs this group, `why` says where it failed. Other failures are errors of the plan. */

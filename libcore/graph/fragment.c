@@ -269,6 +269,26 @@ static int32_t identity(const fnx_fragment *f, const fnx_builder *b, uint32_t i)
     return root < 0 ? -2 - (int32_t)i : b->identity ? b->identity[root] : root;
 }
 
+/* FNX_GROUP_INDEX32, with room for a kernel to count past an end. */
+static bool fits_32_bits(const fnx_fragment *f) {
+    const int64_t most = INT32_MAX - (1 << 20);
+    int64_t n = 1;
+    for (uint32_t d = 0; d < f->rank; d++)
+        if (__builtin_mul_overflow(n, f->domain[d], &n) || n > most) return false;
+    for (uint32_t i = 0; i < f->n_values; i++) {
+        const fnx_fragment_value *v = &f->value[i];
+        int64_t count = 1, reach = 0;
+        for (int d = 0; walks(v) && d < v->rank; d++) {
+            int64_t far, stride = v->access.stride[d] < 0 ? -v->access.stride[d] : v->access.stride[d];
+            if (__builtin_mul_overflow(count, v->size[d], &count) || count > most) return false;
+            if (v->size[d] == 0) continue;
+            if (__builtin_mul_overflow(stride, v->size[d] - 1, &far) || far > most || (reach += far) > most)
+                return false;
+        }
+    }
+    return true;
+}
+
 static uint32_t align8(uint32_t x) { return (x + 7) & ~7u; }
 
 fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
@@ -340,6 +360,7 @@ fnx_status fnx_fragment_finish(fnx_fragment *f, const fnx_builder *b) {
                    .n_consts = n_consts,
                    .n_refs = f->n_refs};
     memcpy(h.domain, domain_entry, sizeof domain_entry);
+    if (b->backend->wants & FNX_WANTS_INDEX32 && fits_32_bits(f)) h.flags |= FNX_GROUP_INDEX32;
     uint32_t at = sizeof h;
     h.sizes_at = at, at += n_sizes * h.size_bytes;
     h.values_at = at, at += f->n_values * h.value_bytes;
