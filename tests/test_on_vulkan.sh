@@ -11,8 +11,9 @@ export FORNAX_TEST_PROGRAMS
 program() { [ ! -x "$top_builddir/tests/$2" ] || FORNAX_TEST_DEVICES=$1 "$top_builddir/tests/$2"; }
 losses() { "$values" step loss <"$1.log"; }
 agree() { # 20 steps, within 1e-3
-    train ref ref --limit 320 --model mlp --optimizer sgd && train vulkan vulkan --limit 320 --model mlp --optimizer sgd &&
-        losses ref >a && losses vulkan >b && paste a b | awk '
+    train ref ref --limit 320 --model mlp --optimizer sgd &&
+        train vulkan vulkan --limit 320 --model mlp --optimizer sgd || return 1
+    losses ref >a && losses vulkan >b && paste a b | awk '
             { difference = ($2 - $4) / $2 }
             $1 != $3 || difference > 1e-3 || difference < -1e-3 { print; bad = 1 }
             END { exit bad || NR != 20 }'
