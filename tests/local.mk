@@ -32,6 +32,7 @@ AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)'; export CC; \
 	FORNAX_CPU_THREADS=1; export FORNAX_CPU_THREADS; \
 	ASAN_OPTIONS="$${ASAN_OPTIONS-}$${ASAN_OPTIONS:+:}intercept_tls_get_addr=0"; export ASAN_OPTIONS; \
+	LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/drivers.supp:print_suppressions=0'; export LSAN_OPTIONS; \
 	unset MAKEFLAGS MAKELEVEL FORNAX_DEBUG FORNAX_DEVICE FORNAX_FALLBACK FORNAX_LAZY FORNAX_LOG FORNAX_MEMORY_LIMIT \
 	  FORNAX_NO_USER_PLUGINS;
 
@@ -161,7 +162,7 @@ tree_tests = \
 	tests/check_style.sh
 
 dist_check_SCRIPTS += $(tree_tests)
-EXTRA_DIST += tests/tap.sh tests/tool.sh
+EXTRA_DIST += tests/drivers.supp tests/tap.sh tests/tool.sh
 if !SANITIZE
 TESTS += $(tree_tests)
 endif

@@ -35,7 +35,8 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void) 
 /* They also have threads whose locks are not seen. */
 const char *__tsan_default_suppressions(void);
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void) {
-    return "race:libVkLayer_khronos_validation.so\nrace:libvulkan_lvp.so\n";
+    return "race:libVkLayer_khronos_validation.so\nrace:libvulkan_lvp.so\n"
+           "deadlock:libVkLayer_khronos_validation.so\n";
 }
 
 static void open_at(backend *b, const char *address) {
